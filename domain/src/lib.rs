@@ -1,1 +1,33 @@
-//! placeholder
+//! The flash sale as rules: what a voucher, a sale, an order and a waitlist are, what may happen to
+//! them, and what must always hold.
+//!
+//! Architecture invariant: nothing here reads a clock, touches a network, awaits, or knows a wire
+//! format. Time comes in as an argument and answers go out as values, so every rule can be tested
+//! by calling it.
+
+mod admission;
+mod gate_update;
+mod holding;
+mod ids;
+pub mod invariants;
+mod money;
+mod order;
+mod sale;
+mod sequence;
+mod text;
+mod time;
+mod voucher;
+mod waitlist;
+
+pub use admission::{Admission, Attempt, Claim, Decision, LeftReason, PlaceAtFirst, RejectReason};
+pub use gate_update::{GateChange, GateUpdate, GateVersion};
+pub use holding::{Holding, HoldingRefused};
+pub use ids::{AdjustmentId, BadId, BuyerId, OrderId, PartitionId, Partitions, VoucherId};
+pub use money::{Currency, Money};
+pub use order::{Forbidden, Order, OrderStatus, Stage, Transition};
+pub use sale::{Followed, Held, Leave, Pulse, Remembered, Sale, SaleStatus, SaleTerms};
+pub use sequence::{Continuity, Epoch, Fence, Sequence};
+pub use text::{BadText, IdempotencyKey, PaymentId};
+pub use time::Timestamp;
+pub use voucher::{Amendment, Invalid, SaleWindow, Voucher, VoucherRefusal, VoucherTerms};
+pub use waitlist::{Seat, Ticket, Waitlist};
