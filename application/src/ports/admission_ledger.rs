@@ -1,0 +1,129 @@
+//! Decisions of the gate, applied to the ledger in batches.
+
+use async_trait::async_trait;
+use seckill_domain::{Decision, Epoch, Fence, PartitionId, RejectReason, Sequence};
+
+use super::{EntryId, Unreadable};
+use crate::Fault;
+
+/// How far the ledger has applied a partition's stream, and who may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionHead {
+    /// The life of the hot data that the ledger accepts.
+    pub epoch: Epoch,
+    /// The fence that may write.
+    pub fence: Fence,
+    /// The last applied decision.
+    pub applied: Sequence,
+    /// The last applied entry of this epoch's stream; [`EntryId::START`] before the first.
+    pub entry: EntryId,
+}
+
+/// One thing to apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BatchItem {
+    /// A decision, with the entry it came in.
+    Decision {
+        /// Its number: one more than the item before it.
+        sequence: Sequence,
+        /// The entry.
+        entry: EntryId,
+        /// What was decided.
+        decision: Decision,
+    },
+    /// An entry that cannot be read: it is parked.
+    Unreadable {
+        /// The entry.
+        entry: EntryId,
+        /// What it says.
+        body: Unreadable,
+    },
+}
+
+/// What to apply in one transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdmissionBatch {
+    /// Which partition.
+    pub partition: PartitionId,
+    /// Where the batch goes on from; also carries epoch and fence.
+    pub head: PartitionHead,
+    /// The items, in stream order, at most 1,024. The first decision is `head.applied + 1`.
+    pub items: Vec<BatchItem>,
+    /// The last entry that the items complete.
+    pub up_to: EntryId,
+}
+
+/// What became of one item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is in the ledger now.
+    Confirmed,
+    /// It was in the ledger before.
+    AlreadyThere,
+    /// The ledger refused it, and its order says why. No unit of the ledger was taken; the gate
+    /// must be loaded again.
+    Rejected(RejectReason),
+    /// It cannot be applied as it is, and waits for an administrator.
+    Parked(ParkReason),
+}
+
+/// Why an item was parked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParkReason {
+    /// It could not be read.
+    Unreadable,
+    /// Its voucher is not in the ledger, or a draft.
+    UnknownVoucher,
+    /// The database refused its values.
+    BadValues,
+}
+
+/// Reply to a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// All items are settled; one verdict each, in order.
+    Committed {
+        /// The verdicts.
+        verdicts: Vec<Verdict>,
+        /// The new position.
+        head: PartitionHead,
+    },
+    /// Fence, epoch or position are not what the batch says; nothing changed.
+    Stale(PartitionHead),
+}
+
+/// The writer's side of the ledger.
+#[async_trait]
+pub trait AdmissionLedger: Send + Sync {
+    /// A partition's position. Creates the partition (epoch 1, nothing applied) if it is new.
+    async fn head(&self, partition: PartitionId) -> Result<PartitionHead, Fault>;
+
+    /// Draws a higher fence: from now on nobody else writes. Returns the position to go on from.
+    async fn take_over(&self, partition: PartitionId) -> Result<PartitionHead, Fault>;
+
+    /// Raises the epoch if it still is `seen`; the entry position starts over, the sequence goes
+    /// on. Returns the position as it is then, whoever raised it.
+    async fn next_epoch(&self, partition: PartitionId, seen: Epoch)
+    -> Result<PartitionHead, Fault>;
+
+    /// Applies a batch in one transaction: the position moves only from `head`, orders are inserted
+    /// (or moved on, for those that waited), holdings and stock change, and everything commits or
+    /// nothing. If the database refuses a statement, the items are applied one by one, and each
+    /// gets its own verdict. Never judges window or status: a grant stands. Idempotent by order id
+    /// and kind. The amount and payment window are the voucher's; the window starts at the
+    /// database's clock.
+    ///
+    /// A grant for an order that waits in the ledger counts as its promotion. A rejected decision
+    /// leaves an order with the reason. A parked decision leaves a message; the units it took are
+    /// out of the ledger's stock until it is replayed or discarded, as far as there is stock.
+    async fn apply(&self, batch: &AdmissionBatch) -> Result<Applied, Fault>;
+
+    /// Whether these decisions, with these numbers, were applied before: tells a redelivery from a
+    /// stream that has gone back and moved on. Items that are not decisions count as applied.
+    async fn has_applied(&self, partition: PartitionId, items: &[BatchItem])
+    -> Result<bool, Fault>;
+
+    /// Refuses to work on a deployment with another number of partitions than the one it was
+    /// created with. Returns the number in force; `count` is recorded if there is none yet.
+    async fn settle_partitions(&self, count: u16) -> Result<u16, Fault>;
+}

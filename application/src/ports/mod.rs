@@ -1,0 +1,69 @@
+//! What the use cases need from the world.
+//!
+//! House rules, for whoever adds a port:
+//! - expected answers are `Ok` variants; `Err` is always [`Fault`](crate::Fault);
+//! - every method says what is atomic, what may be repeated, and what is bounded;
+//! - time is an argument, except at the gate and in the ledger, whose own clocks decide;
+//! - every port has a real adapter and an in-memory one, and one contract suite that both pass.
+
+mod admission_ledger;
+mod admission_stream;
+mod clock;
+mod gate_loader;
+mod gate_updates;
+mod leases;
+mod ledger;
+mod order_ids;
+mod purchase_gate;
+
+use std::sync::Arc;
+
+pub use admission_ledger::{
+    AdmissionBatch, AdmissionLedger, Applied, BatchItem, ParkReason, PartitionHead, Verdict,
+};
+pub use admission_stream::{
+    AdmissionStream, Backlog, Delivery, Entry, EntryId, StreamReply, Unreadable,
+};
+pub use clock::Clock;
+pub use gate_loader::{
+    EpochBegun, GateLoader, Holder, KeyUse, LOAD_CHUNK_MAX, LoadBegun, LoadChunk, LoadStep,
+    LoadToken, Offered, OpenSale, Opened, PartitionState, Survivors,
+};
+pub use gate_updates::GateUpdates;
+pub use leases::{Lease, LeaseOwner, Leases};
+pub use ledger::{
+    Adjustment, AdjustmentReply, AdjustmentState, Ledger, LedgerTally, NewAdjustment, NewVoucher,
+    Page, Release, SaleSnapshot, UnitOfWork, VoucherFilter,
+};
+pub use order_ids::OrderIds;
+pub use purchase_gate::{
+    ATTEMPTS_MAX, Admitted, FollowReply, GateOrder, GateTally, LeaveReply, NotLoaded, Place,
+    PurchaseGate, SaleFacts, WithdrawReply,
+};
+
+/// The ports that share one hot store. They are built together, so a gate in Redis with a stream in
+/// memory cannot be expressed.
+#[derive(Clone)]
+pub struct HotPath {
+    /// Who gets a unit.
+    pub gate: Arc<dyn PurchaseGate>,
+    /// Loading and rebuilding the gate.
+    pub loader: Arc<dyn GateLoader>,
+    /// What the gate decided, in order.
+    pub stream: Arc<dyn AdmissionStream>,
+    /// Who works on what.
+    pub leases: Arc<dyn Leases>,
+    /// New order ids.
+    pub order_ids: Arc<dyn OrderIds>,
+}
+
+/// The ports that share one database.
+#[derive(Clone)]
+pub struct LedgerPorts {
+    /// Reads, and units of work for single commands.
+    pub ledger: Arc<dyn Ledger>,
+    /// Decisions, applied in batches.
+    pub admissions: Arc<dyn AdmissionLedger>,
+    /// What the gate has to follow.
+    pub updates: Arc<dyn GateUpdates>,
+}
