@@ -112,12 +112,14 @@ pub trait AdmissionStream: Send + Sync {
     ) -> Result<StreamReply, Fault>;
 
     /// Makes everything that other consumers were given and did not acknowledge this consumer's,
-    /// and forgets those consumers. Returns how many entries that were.
+    /// acknowledges what stands at or before `applied` (the ledger has it), and forgets the other
+    /// consumers. Returns how many entries are left pending.
     async fn take_over(
         &self,
         partition: PartitionId,
         epoch: Epoch,
         consumer: &str,
+        applied: EntryId,
     ) -> Result<usize, Fault>;
 
     /// Acknowledges entries (at most 512), and records that the ledger has applied up to `applied`.

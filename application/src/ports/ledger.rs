@@ -145,8 +145,8 @@ pub trait Ledger: Send + Sync {
     /// An order.
     async fn order(&self, id: OrderId) -> Result<Option<Order>, Fault>;
 
-    /// Those of these orders that the ledger has, with their stage, in no particular order. At most
-    /// 1,000.
+    /// Those of these orders that the ledger has, with their stage, in no particular order. An order
+    /// whose decision is parked counts as had, and as queued. At most 1,000.
     async fn stages(&self, ids: &[OrderId]) -> Result<Vec<(OrderId, OrderStatus)>, Fault>;
 
     /// A buyer's orders, newest id first, those before `before`, at most `limit` (1 to 100).
@@ -167,7 +167,8 @@ pub trait Ledger: Send + Sync {
     ) -> Result<Vec<Order>, Fault>;
 
     /// Everything the gate needs about a sale. `None` for an unknown voucher. One consistent read:
-    /// `applied` of the reply is the partition's position in the same snapshot.
+    /// `applied` of the reply is the partition's position in the same snapshot. Grants whose
+    /// decision is parked count as held.
     async fn sale_snapshot(&self, voucher: VoucherId) -> Result<Option<SaleSnapshot>, Fault>;
 
     /// The ledger's side of a balance. `None` for an unknown voucher. Updates after `gate_version`
