@@ -1,1 +1,3 @@
-//! placeholder
+//! What the tests of the service share: the servers they run against.
+
+pub mod stack;
