@@ -485,6 +485,13 @@ impl Sale {
             .flat_map(|(buyer, orders)| orders.iter().map(|held| (*buyer, held)))
     }
 
+    /// The first use of every key.
+    pub fn keys(&self) -> impl Iterator<Item = (BuyerId, &IdempotencyKey, &Remembered)> {
+        self.keys
+            .iter()
+            .map(|((buyer, key), first)| (*buyer, key, first))
+    }
+
     /// Who waits.
     pub fn waitlist(&self) -> &Waitlist {
         &self.waitlist
