@@ -1,9 +1,49 @@
-//! What the service does, as use cases over ports.
+//! What the service does, as use cases over ports: one file each, one struct that holds only the
+//! ports it uses.
 //!
 //! Architecture invariant: no runtime here. Nothing spawns, sleeps or reads a clock except through
 //! [`ports::Clock`], so a simulator can drive every use case with a clock of its own.
 
+mod adjust_stock;
+mod balance;
+mod browse_vouchers;
+mod cancel_order;
+mod draft_voucher;
+mod expire_orders;
 mod fault;
+mod gate_upkeep;
+mod load_sale;
+mod meters;
+mod pay_order;
 pub mod ports;
+mod purchase_voucher;
+mod read_orders;
+mod recover_partition;
+mod relay_updates;
+mod remembered_grants;
+mod retrying;
+mod steer_sale;
+mod waitlist_place;
+mod wanted_sales;
+mod write_orders;
 
+pub use adjust_stock::{AdjustStock, AdjustStockReply};
+pub use balance::{Balance, ReadBalance};
+pub use browse_vouchers::{BrowseVouchers, VoucherView};
+pub use cancel_order::{CancelOrder, CancelReply};
+pub use draft_voucher::DraftVoucher;
+pub use expire_orders::ExpireOrders;
 pub use fault::{Effect, Fault};
+pub use gate_upkeep::GateUpkeep;
+pub use load_sale::{LoadSale, Loaded};
+pub use meters::Meters;
+pub use pay_order::{PayOrder, PayReply};
+pub use purchase_voucher::{Purchase, PurchaseRequest, PurchaseVoucher};
+pub use read_orders::{OrderView, ReadOrders};
+pub use recover_partition::RecoverPartition;
+pub use relay_updates::{RelayUpdates, Relayed};
+pub use remembered_grants::RememberedGrants;
+pub use steer_sale::{SteerCommand, SteerReply, SteerSale};
+pub use waitlist_place::{LeavePlace, WaitlistPlace};
+pub use wanted_sales::WantedSales;
+pub use write_orders::{OrderWriter, Step, WriterSettings};

@@ -192,6 +192,11 @@ impl Voucher {
         }
     }
 
+    /// Whether the gate has to know it: from publishing on.
+    pub fn is_at_gate(&self) -> bool {
+        self.status != SaleStatus::Draft
+    }
+
     /// Puts a draft on sale.
     pub fn publish(&mut self, now: Timestamp) -> Result<Transition, VoucherRefusal> {
         match self.status {

@@ -1,0 +1,107 @@
+//! Where every unit of a voucher is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use seckill_domain::invariants::{self, Tally};
+use seckill_domain::{GateVersion, Sequence, VoucherId};
+
+use crate::Fault;
+use crate::ports::{Clock, GateTally, HotPath, Ledger, LedgerPorts, LedgerTally, PurchaseGate};
+
+/// A voucher's units, read from ledger and gate at one position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Balance {
+    /// Where the units are.
+    pub tally: Tally,
+    /// Whether nothing moved while it was read, and conservation (I1) and never-oversold (I2) hold.
+    pub holds: bool,
+    /// The last decision of the partition that the ledger had applied.
+    pub watermark: Sequence,
+}
+
+/// How often the balance is read when something moves in between.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Reads balances: ledger, gate, ledger again.
+pub struct ReadBalance {
+    gate: Arc<dyn PurchaseGate>,
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<dyn Clock>,
+}
+
+impl ReadBalance {
+    /// Over these ports.
+    pub fn new(hot: &HotPath, ledger: &LedgerPorts, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            gate: hot.gate.clone(),
+            ledger: ledger.ledger.clone(),
+            clock,
+        }
+    }
+
+    /// The balance of a voucher; `None` if there is no such voucher.
+    pub async fn run(&self, voucher: VoucherId) -> Result<Option<Balance>, Fault> {
+        for tried in 1.. {
+            let Some((balance, moved)) = self.read(voucher).await? else {
+                return Ok(None);
+            };
+            if !moved || tried == TRIES {
+                return Ok(Some(Balance {
+                    holds: balance.holds && !moved,
+                    ..balance
+                }));
+            }
+            self.clock.sleep(PAUSE).await;
+        }
+        Ok(None)
+    }
+
+    async fn read(&self, voucher: VoucherId) -> Result<Option<(Balance, bool)>, Fault> {
+        let Some(before) = self.ledger.tally(voucher, GateVersion::default()).await? else {
+            return Ok(None);
+        };
+        let gate = self.gate.tally(voucher, before.head.entry).await?;
+        let version = gate.map_or(before.version, |gate| gate.version);
+        let Some(after) = self.ledger.tally(voucher, version).await? else {
+            return Ok(None);
+        };
+        let wrong_epoch = gate.is_some_and(|gate| gate.epoch != after.head.epoch);
+        let moved = wrong_epoch || !same_position(&before, &after);
+        Ok(Some((Self::balance(gate, &after), moved)))
+    }
+
+    fn balance(gate: Option<GateTally>, ledger: &LedgerTally) -> Balance {
+        let wide = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
+        // A voucher that is not at the gate has all its free units in the ledger.
+        let (free, in_flight) = gate.map_or((ledger.stock, 0), |gate| {
+            (
+                gate.free,
+                wide(gate.units_after) + wide(ledger.units_returned_after),
+            )
+        });
+        let tally = Tally {
+            total: i64::from(ledger.total),
+            free: i64::from(free),
+            in_flight,
+            parked: i64::from(ledger.parked),
+            awaiting_payment: i64::from(ledger.awaiting_payment),
+            paid: i64::from(ledger.paid),
+        };
+        Balance {
+            tally,
+            holds: invariants::conserved(&tally) && invariants::never_oversold(&tally),
+            watermark: ledger.head.applied,
+        }
+    }
+}
+
+fn same_position(before: &LedgerTally, after: &LedgerTally) -> bool {
+    let units_returned_after = before.units_returned_after;
+    *before
+        == LedgerTally {
+            units_returned_after,
+            ..*after
+        }
+}

@@ -1,0 +1,140 @@
+//! A buyer gives an order up before paying.
+
+use std::sync::Arc;
+
+use seckill_domain::{BuyerId, Forbidden, Order, OrderId, OrderStatus, Stage, Transition};
+
+use crate::ports::{Clock, HotPath, LeaveReply, Ledger, LedgerPorts, PurchaseGate, Release};
+use crate::retrying::retrying;
+use crate::{Fault, ReadOrders, RelayUpdates};
+
+/// What became of a cancellation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CancelReply {
+    /// The order is given up, now or by an earlier call.
+    Cancelled(Order),
+    /// There is no such order of his.
+    NotFound,
+    /// Not possible; nothing changed.
+    Refused(Forbidden),
+}
+
+/// Cancels an order and gives its units back, in one transaction; then lets the gate follow.
+pub struct CancelOrder {
+    gate: Arc<dyn PurchaseGate>,
+    ledger: Arc<dyn Ledger>,
+    orders: Arc<ReadOrders>,
+    relay: Arc<RelayUpdates>,
+    clock: Arc<dyn Clock>,
+}
+
+impl CancelOrder {
+    /// Over these ports.
+    pub fn new(
+        hot: &HotPath,
+        ledger: &LedgerPorts,
+        orders: Arc<ReadOrders>,
+        relay: Arc<RelayUpdates>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            gate: hot.gate.clone(),
+            ledger: ledger.ledger.clone(),
+            orders,
+            relay,
+            clock,
+        }
+    }
+
+    /// Cancels. Repeatable. A waiting order leaves the list. Waits up to 2 s for one that is queued.
+    pub async fn run(&self, id: OrderId, buyer: BuyerId) -> Result<CancelReply, Fault> {
+        // A waiting order may be promoted between the look and the leaving; then it is looked at
+        // again as what it has become.
+        for _ in 0..2 {
+            let Some(order) = self.orders.find_settled(id, buyer).await? else {
+                return Ok(CancelReply::NotFound);
+            };
+            match order.status() {
+                OrderStatus::Queued => return Ok(CancelReply::Refused(Forbidden::Queued)),
+                OrderStatus::Waiting => {
+                    if let Some(left) = self.leave(order).await? {
+                        return Ok(left);
+                    }
+                }
+                _ => return self.cancel_live(id).await,
+            }
+        }
+        Ok(CancelReply::Refused(Forbidden::Queued))
+    }
+
+    /// `None` if the order does not wait any more.
+    async fn leave(&self, order: Order) -> Result<Option<CancelReply>, Fault> {
+        match self.gate.leave(order.voucher, order.buyer).await? {
+            LeaveReply::Left(left) if left == order.id => Ok(Some(CancelReply::Cancelled(Order {
+                stage: Stage::Withdrawn,
+                ..order
+            }))),
+            LeaveReply::Left(_) | LeaveReply::AlreadyPromoted(_) => Ok(None),
+            // It left a moment ago; the ledger is about to say so.
+            LeaveReply::NotWaiting => {
+                let seen = self.ledger.order(order.id).await?;
+                let order = match seen {
+                    Some(seen) if seen.status() != OrderStatus::Waiting => seen,
+                    _ => Order {
+                        stage: Stage::Withdrawn,
+                        ..order
+                    },
+                };
+                Ok(Some(CancelReply::Cancelled(order)))
+            }
+            LeaveReply::NotLoaded(_) => Err(Fault::unavailable(
+                "cancel_order",
+                "the gate is being loaded",
+            )),
+        }
+    }
+
+    async fn cancel_live(&self, id: OrderId) -> Result<CancelReply, Fault> {
+        let reply = retrying(&*self.clock, || self.cancel(id)).await?;
+        if let CancelReply::Cancelled(order) = &reply {
+            self.relay.nudge(order.voucher).await;
+        }
+        Ok(reply)
+    }
+
+    async fn cancel(&self, id: OrderId) -> Result<CancelReply, Fault> {
+        let mut unit = self.ledger.begin().await?;
+        let Some(mut order) = unit.lock_order(id).await? else {
+            return Ok(CancelReply::Refused(Forbidden::Queued));
+        };
+        let before = order.status();
+        match order.cancel(unit.now().await?) {
+            Err(refused) => Ok(CancelReply::Refused(refused)),
+            Ok(Transition::AlreadyApplied) => Ok(CancelReply::Cancelled(order)),
+            Ok(Transition::Applied) => {
+                if unit
+                    .save_orders(before, std::slice::from_ref(&order))
+                    .await?
+                    != 1
+                {
+                    let moved = "the order moved under its lock";
+                    return Err(Fault::unavailable("cancel_order", moved));
+                }
+                unit.release(order.voucher, &[Release::of(&order)]).await?;
+                unit.commit().await?;
+                Ok(CancelReply::Cancelled(order))
+            }
+        }
+    }
+}
+
+impl Release {
+    /// All units of an order.
+    pub fn of(order: &Order) -> Self {
+        Self {
+            order: order.id,
+            buyer: order.buyer,
+            quantity: order.quantity,
+        }
+    }
+}

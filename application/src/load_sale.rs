@@ -1,0 +1,256 @@
+//! Loads a voucher into the gate, or rebuilds it there. The steps are those of
+//! [`GateLoader`](crate::ports::GateLoader).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seckill_domain::{
+    Claim, Epoch, OrderId, OrderStatus, Partitions, SaleStatus, Seat, Sequence, VoucherId,
+};
+
+use crate::ports::{
+    AdmissionLedger, Clock, GateLoader, GateUpdates, HotPath, LOAD_CHUNK_MAX, Ledger, LedgerPorts,
+    LoadBegun, LoadStep, LoadToken, Opened, OrderIds, PurchaseGate, SaleSnapshot,
+};
+use crate::{Fault, Meters, RecoverPartition};
+
+/// How a load ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loaded {
+    /// The sale is at the gate.
+    Loaded,
+    /// The ledger has no such voucher, or it is a draft: nothing to load.
+    NotOnSale,
+    /// Somebody else is loading it, or was faster.
+    Busy,
+}
+
+/// How long the token of a loader that is gone keeps others away.
+const TOKEN_TTL: Duration = Duration::from_secs(5);
+/// How long the ledger may take to catch up before the load is given up for now.
+const CATCH_UP_MAX: Duration = Duration::from_secs(30);
+const CATCH_UP_PAUSE: Duration = Duration::from_millis(10);
+
+/// Loads sales.
+pub struct LoadSale {
+    gate: Arc<dyn PurchaseGate>,
+    loader: Arc<dyn GateLoader>,
+    order_ids: Arc<dyn OrderIds>,
+    ledger: Arc<dyn Ledger>,
+    admissions: Arc<dyn AdmissionLedger>,
+    updates: Arc<dyn GateUpdates>,
+    recover: Arc<RecoverPartition>,
+    clock: Arc<dyn Clock>,
+    meters: Arc<Meters>,
+    partitions: Partitions,
+}
+
+/// One load under way.
+struct Load {
+    voucher: VoucherId,
+    token: LoadToken,
+    epoch: Epoch,
+    /// The decision that the ledger must have applied before the snapshot.
+    target: Sequence,
+}
+
+impl LoadSale {
+    /// Over these ports.
+    pub fn new(
+        hot: &HotPath,
+        ledger: &LedgerPorts,
+        recover: Arc<RecoverPartition>,
+        clock: Arc<dyn Clock>,
+        meters: Arc<Meters>,
+        partitions: Partitions,
+    ) -> Self {
+        Self {
+            gate: hot.gate.clone(),
+            loader: hot.loader.clone(),
+            order_ids: hot.order_ids.clone(),
+            ledger: ledger.ledger.clone(),
+            admissions: ledger.admissions.clone(),
+            updates: ledger.updates.clone(),
+            recover,
+            clock,
+            meters,
+            partitions,
+        }
+    }
+
+    /// Loads a sale. `grace` is how long other processes get to offer the grants they remember;
+    /// zero for a sale that nobody can have bought from yet. Safe to run anywhere at any time, and
+    /// to give up at any point: what it began expires.
+    pub async fn run(&self, voucher: VoucherId, grace: Duration) -> Result<Loaded, Fault> {
+        let status = self
+            .ledger
+            .voucher(voucher)
+            .await?
+            .map(|found| found.status);
+        if matches!(status, None | Some(SaleStatus::Draft)) {
+            return Ok(Loaded::NotOnSale);
+        }
+        if !self.recover.run(self.partitions.of(voucher)).await? {
+            return Ok(Loaded::Busy);
+        }
+        let token = LoadToken(self.order_ids.next().await?.to_string());
+        let (epoch, target) = match self.loader.begin_load(voucher, &token, TOKEN_TTL).await? {
+            LoadBegun::Begun { epoch, sequence } => (epoch, sequence),
+            LoadBegun::Busy | LoadBegun::PartitionMissing => return Ok(Loaded::Busy),
+        };
+        let mut load = Load {
+            voucher,
+            token,
+            epoch,
+            target,
+        };
+        let outcome = self.rebuild(&mut load, grace).await;
+        if !matches!(outcome, Ok(Loaded::Loaded)) {
+            // So that the next loader need not wait for the token to expire.
+            self.loader.abandon(voucher, &load.token).await?;
+        }
+        outcome
+    }
+
+    async fn rebuild(&self, load: &mut Load, grace: Duration) -> Result<Loaded, Fault> {
+        if !self.append_survivors(load).await? {
+            return Ok(Loaded::Busy);
+        }
+        self.clock.sleep(grace).await;
+        let deadline = self.clock.monotonic() + CATCH_UP_MAX;
+        loop {
+            if !self.ledger_has(load).await? {
+                if self.clock.monotonic() >= deadline {
+                    let behind = "the ledger does not catch up; is an order writer running?";
+                    return Err(Fault::unavailable("load_sale", behind));
+                }
+                if !self.keep_token(load).await? {
+                    return Ok(Loaded::Busy);
+                }
+                self.clock.sleep(CATCH_UP_PAUSE).await;
+                continue;
+            }
+            let Some(snapshot) = self.ledger.sale_snapshot(load.voucher).await? else {
+                return Ok(Loaded::NotOnSale);
+            };
+            match self.open(load, &snapshot).await? {
+                Opened::Opened => return self.finish(load, &snapshot).await,
+                Opened::NotMine => return Ok(Loaded::Busy),
+                Opened::Behind(sequence) => load.target = sequence,
+            }
+        }
+    }
+
+    /// Puts on the stream what the gate still holds and nobody else has. `false` if the token is
+    /// not ours any more.
+    async fn append_survivors(&self, load: &mut Load) -> Result<bool, Fault> {
+        let mut cursor = 0;
+        loop {
+            let page = self.loader.survivors(load.voucher, cursor).await?;
+            let holders = self.unknown_holders(page.holders).await?;
+            let seats = self.unknown_seats(page.seats).await?;
+            for chunk in holders.chunks(LOAD_CHUNK_MAX) {
+                if !self.append(load, chunk, &[]).await? {
+                    return Ok(false);
+                }
+            }
+            for chunk in seats.chunks(LOAD_CHUNK_MAX) {
+                if !self.append(load, &[], chunk).await? {
+                    return Ok(false);
+                }
+            }
+            match page.next {
+                Some(next) => cursor = next,
+                None => return Ok(true),
+            }
+        }
+    }
+
+    async fn append(
+        &self,
+        load: &mut Load,
+        holders: &[Claim],
+        seats: &[Seat],
+    ) -> Result<bool, Fault> {
+        match self
+            .loader
+            .append_again(load.voucher, &load.token, holders, seats)
+            .await?
+        {
+            LoadStep::Done(sequence) => load.target = load.target.max(sequence),
+            LoadStep::NotMine => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Holders whose grant the ledger does not have; one that waits in the ledger was promoted.
+    async fn unknown_holders(&self, mut holders: Vec<Claim>) -> Result<Vec<Claim>, Fault> {
+        let ids: Vec<OrderId> = holders.iter().map(|claim| claim.order).collect();
+        let stages = self.stages(&ids).await?;
+        holders
+            .retain(|claim| matches!(stages.get(&claim.order), None | Some(OrderStatus::Waiting)));
+        Ok(holders)
+    }
+
+    async fn unknown_seats(&self, mut seats: Vec<Seat>) -> Result<Vec<Seat>, Fault> {
+        let ids: Vec<OrderId> = seats.iter().map(|seat| seat.order).collect();
+        let stages = self.stages(&ids).await?;
+        seats.retain(|seat| !stages.contains_key(&seat.order));
+        seats.sort_by_key(|seat| seat.ticket);
+        Ok(seats)
+    }
+
+    async fn stages(&self, ids: &[OrderId]) -> Result<HashMap<OrderId, OrderStatus>, Fault> {
+        let mut stages = HashMap::with_capacity(ids.len());
+        for chunk in ids.chunks(LOAD_CHUNK_MAX) {
+            stages.extend(self.ledger.stages(chunk).await?);
+        }
+        Ok(stages)
+    }
+
+    async fn ledger_has(&self, load: &Load) -> Result<bool, Fault> {
+        let head = self
+            .admissions
+            .head(self.partitions.of(load.voucher))
+            .await?;
+        Ok(head.epoch == load.epoch && head.applied >= load.target)
+    }
+
+    async fn keep_token(&self, load: &Load) -> Result<bool, Fault> {
+        let kept = self
+            .loader
+            .begin_load(load.voucher, &load.token, TOKEN_TTL)
+            .await?;
+        Ok(matches!(kept, LoadBegun::Begun { epoch, .. } if epoch == load.epoch))
+    }
+
+    async fn open(&self, load: &Load, snapshot: &SaleSnapshot) -> Result<Opened, Fault> {
+        if snapshot.sale.applied < load.target {
+            return Ok(Opened::Behind(load.target));
+        }
+        for (index, chunk) in snapshot.chunks.iter().enumerate() {
+            let step = self
+                .loader
+                .load(load.voucher, &load.token, chunk, index == 0)
+                .await?;
+            if step == LoadStep::NotMine {
+                return Ok(Opened::NotMine);
+            }
+        }
+        self.loader
+            .open(load.voucher, &load.token, &snapshot.sale)
+            .await
+    }
+
+    async fn finish(&self, load: &Load, snapshot: &SaleSnapshot) -> Result<Loaded, Fault> {
+        self.meters.sales_loaded.add(1);
+        tracing::info!(voucher = %load.voucher, free = snapshot.sale.free,
+            version = %snapshot.sale.version, "sale is at the gate");
+        self.updates
+            .forget(load.voucher, snapshot.sale.version)
+            .await?;
+        self.gate.promote(load.voucher).await?;
+        Ok(Loaded::Loaded)
+    }
+}

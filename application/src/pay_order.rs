@@ -1,0 +1,81 @@
+//! A buyer pays.
+
+use std::sync::Arc;
+
+use seckill_domain::{BuyerId, Forbidden, Order, OrderId, OrderStatus, PaymentId, Transition};
+
+use crate::ports::{Clock, Ledger, LedgerPorts};
+use crate::retrying::retrying;
+use crate::{Fault, ReadOrders};
+
+/// What became of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PayReply {
+    /// The order is paid, now or by an earlier call with the same payment.
+    Paid(Order),
+    /// There is no such order of his.
+    NotFound,
+    /// Not possible; nothing was taken.
+    Refused(Forbidden),
+}
+
+/// Pays an order with a conditional update from its known stage.
+pub struct PayOrder {
+    ledger: Arc<dyn Ledger>,
+    orders: Arc<ReadOrders>,
+    clock: Arc<dyn Clock>,
+}
+
+impl PayOrder {
+    /// Over these ports.
+    pub fn new(ledger: &LedgerPorts, orders: Arc<ReadOrders>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            ledger: ledger.ledger.clone(),
+            orders,
+            clock,
+        }
+    }
+
+    /// Pays. Repeatable with the same payment. Waits up to 2 s for an order that is queued.
+    pub async fn run(
+        &self,
+        id: OrderId,
+        buyer: BuyerId,
+        payment: &PaymentId,
+    ) -> Result<PayReply, Fault> {
+        match self.orders.find_settled(id, buyer).await? {
+            None => return Ok(PayReply::NotFound),
+            Some(order) if order.status() == OrderStatus::Queued => {
+                return Ok(PayReply::Refused(Forbidden::Queued));
+            }
+            Some(_) => {}
+        }
+        retrying(&*self.clock, || self.pay(id, payment)).await
+    }
+
+    async fn pay(&self, id: OrderId, payment: &PaymentId) -> Result<PayReply, Fault> {
+        let mut unit = self.ledger.begin().await?;
+        let Some(mut order) = unit.lock_order(id).await? else {
+            // Decided at the gate and not in the ledger yet.
+            return Ok(PayReply::Refused(Forbidden::Queued));
+        };
+        let before = order.status();
+        match order.pay(payment, unit.now().await?) {
+            Err(refused) => Ok(PayReply::Refused(refused)),
+            Ok(Transition::AlreadyApplied) => Ok(PayReply::Paid(order)),
+            Ok(Transition::Applied) => {
+                let saved = unit
+                    .save_orders(before, std::slice::from_ref(&order))
+                    .await?;
+                if saved != 1 {
+                    return Err(Fault::unavailable(
+                        "pay_order",
+                        "the order moved under its lock",
+                    ));
+                }
+                unit.commit().await?;
+                Ok(PayReply::Paid(order))
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A buyer looks his orders up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use seckill_domain::{
+    BuyerId, Money, Order, OrderId, OrderStatus, PlaceAtFirst, Stage, Ticket, VoucherId,
+};
+
+use crate::Fault;
+use crate::ports::{Clock, GateOrder, HotPath, Ledger, LedgerPorts, Page, PurchaseGate};
+
+/// An order with the place it has on the waitlist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderView {
+    /// The order.
+    pub order: Order,
+    /// Its place, counted from 1, while it waits.
+    pub position: Option<u32>,
+}
+
+/// How long pay and cancel wait for the row of a queued order.
+const ROW_PATIENCE: Duration = Duration::from_secs(2);
+const ROW_PAUSE: Duration = Duration::from_millis(20);
+const PRICES_MAX: usize = 10_000;
+
+/// Reads orders: from the ledger, and from the gate while the ledger does not have them.
+pub struct ReadOrders {
+    gate: Arc<dyn PurchaseGate>,
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<dyn Clock>,
+    prices: Mutex<HashMap<VoucherId, Money>>,
+}
+
+impl ReadOrders {
+    /// Over these ports.
+    pub fn new(hot: &HotPath, ledger: &LedgerPorts, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            gate: hot.gate.clone(),
+            ledger: ledger.ledger.clone(),
+            clock,
+            prices: Mutex::default(),
+        }
+    }
+
+    /// A buyer's own order; somebody else's does not exist for him. A granted order is readable at
+    /// once, whether or not the ledger has it, and also while the ledger is away.
+    pub async fn find(&self, id: OrderId, buyer: BuyerId) -> Result<Option<OrderView>, Fault> {
+        let view = match self.ledger.order(id).await {
+            Ok(Some(order)) => Some(self.with_place(order).await?),
+            Ok(None) => self.at_gate(id).await?,
+            Err(fault) => match self.at_gate(id).await? {
+                Some(view) => Some(view),
+                None => return Err(fault),
+            },
+        };
+        Ok(view.filter(|view| view.order.buyer == buyer))
+    }
+
+    /// A buyer's orders that the ledger has, newest first; `limit` 1 to 100.
+    pub async fn list(
+        &self,
+        buyer: BuyerId,
+        before: Option<OrderId>,
+        limit: usize,
+    ) -> Result<Page<OrderView>, Fault> {
+        let page = self.ledger.orders_of(buyer, before, limit).await?;
+        let mut items = Vec::with_capacity(page.items.len());
+        for order in page.items {
+            items.push(self.with_place(order).await?);
+        }
+        Ok(Page {
+            items,
+            next: page.next,
+        })
+    }
+
+    /// A buyer's order once it has left the gate's queue; waits up to 2 s for that. `Ok(None)` if
+    /// there is no such order of his.
+    pub(crate) async fn find_settled(
+        &self,
+        id: OrderId,
+        buyer: BuyerId,
+    ) -> Result<Option<Order>, Fault> {
+        let deadline = self.clock.monotonic() + ROW_PATIENCE;
+        loop {
+            match self.find(id, buyer).await? {
+                None => return Ok(None),
+                Some(view) if view.order.status() != OrderStatus::Queued => {
+                    return Ok(Some(view.order));
+                }
+                Some(view) if self.clock.monotonic() >= deadline => return Ok(Some(view.order)),
+                Some(_) => self.clock.sleep(ROW_PAUSE).await,
+            }
+        }
+    }
+
+    /// A waiting order's place is the gate's to know; so is that it was just promoted.
+    async fn with_place(&self, order: Order) -> Result<OrderView, Fault> {
+        if order.status() != OrderStatus::Waiting {
+            return Ok(OrderView {
+                order,
+                position: None,
+            });
+        }
+        match self.gate.place(order.voucher, order.buyer).await {
+            Ok(Some(crate::ports::Place::Waiting {
+                order: waiting,
+                position,
+                ..
+            })) if waiting == order.id => Ok(OrderView {
+                order,
+                position: Some(position),
+            }),
+            Ok(Some(crate::ports::Place::Promoted {
+                order: promoted, ..
+            })) if promoted == order.id => Ok(OrderView {
+                order: Order {
+                    stage: Stage::Queued,
+                    ..order
+                },
+                position: None,
+            }),
+            Ok(_) | Err(_) => {
+                let position = self.ledger.waiting_position(order.id).await?;
+                Ok(OrderView { order, position })
+            }
+        }
+    }
+
+    async fn at_gate(&self, id: OrderId) -> Result<Option<OrderView>, Fault> {
+        let Some(found) = self.gate.find_order(id).await? else {
+            return Ok(None);
+        };
+        let price = self.price(found.claim.voucher).await?;
+        let position = found.position;
+        Ok(price.map(|price| OrderView {
+            order: Self::queued(found, price),
+            position,
+        }))
+    }
+
+    fn queued(found: GateOrder, price: Money) -> Order {
+        let waited = found.first == PlaceAtFirst::Waitlisted;
+        Order {
+            id: found.claim.order,
+            voucher: found.claim.voucher,
+            buyer: found.claim.buyer,
+            quantity: found.claim.quantity,
+            amount: price.times(found.claim.quantity),
+            key: found.claim.key,
+            created_at: found.decided_at,
+            ticket: waited.then_some(Ticket::new(0)),
+            expires_at: None,
+            stage: if found.holds_units || !waited {
+                Stage::Queued
+            } else {
+                Stage::Waiting
+            },
+        }
+    }
+
+    /// Prices are frozen once a voucher is published, so they are read once.
+    async fn price(&self, voucher: VoucherId) -> Result<Option<Money>, Fault> {
+        if let Some(price) = self
+            .prices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&voucher)
+        {
+            return Ok(Some(*price));
+        }
+        let Some(found) = self.ledger.voucher(voucher).await? else {
+            return Ok(None);
+        };
+        let mut prices = self.prices.lock().unwrap_or_else(PoisonError::into_inner);
+        if prices.len() >= PRICES_MAX {
+            prices.clear();
+        }
+        prices.insert(voucher, found.terms.price);
+        Ok(Some(found.terms.price))
+    }
+}

@@ -1,0 +1,399 @@
+//! The order writer: moves one partition's stream into the ledger, strictly in stream order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seckill_domain::{Continuity, PartitionId};
+
+use crate::ports::{
+    AdmissionBatch, AdmissionLedger, AdmissionStream, Applied, BatchItem, Delivery, EntryId,
+    GateLoader, HotPath, LedgerPorts, PartitionHead, PartitionState, StreamReply, Unreadable,
+    Verdict,
+};
+use crate::{Fault, Meters, RecoverPartition, WantedSales};
+
+/// How a writer reads and writes.
+#[derive(Debug, Clone, Copy)]
+pub struct WriterSettings {
+    /// Most entries of one read, 1 to 512.
+    pub read_max: usize,
+    /// Decisions after which a batch is full; the entry that fills it is still taken whole.
+    pub batch_min: usize,
+    /// How long a read waits for something new.
+    pub block: Duration,
+    /// How long applied entries stay in the stream.
+    pub keep: Duration,
+}
+
+impl Default for WriterSettings {
+    fn default() -> Self {
+        Self {
+            read_max: 200,
+            batch_min: 200,
+            block: Duration::from_secs(2),
+            keep: Duration::from_mins(1),
+        }
+    }
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Settled this many items.
+    Applied(usize),
+    /// Nothing to do.
+    Idle,
+    /// Another writer has drawn a higher fence: stop.
+    Fenced,
+}
+
+/// Writes one partition under a fence. Made by whoever holds the partition's lease, which only saves
+/// work: two writers at once do no harm, the ledger accepts the higher fence alone.
+pub struct OrderWriter {
+    partition: PartitionId,
+    consumer: String,
+    settings: WriterSettings,
+    stream: Arc<dyn AdmissionStream>,
+    loader: Arc<dyn GateLoader>,
+    admissions: Arc<dyn AdmissionLedger>,
+    recover: Arc<RecoverPartition>,
+    wanted: Arc<WantedSales>,
+    meters: Arc<Meters>,
+    head: PartitionHead,
+    /// Read and not applied.
+    ahead: VecDeque<Delivery>,
+    /// Applied and not acknowledged.
+    unacked: Vec<EntryId>,
+    /// Reading from the ledger's position, and not what is new to the consumer group.
+    catching_up: bool,
+}
+
+/// Most entries of one acknowledgement.
+const ACK_MAX: usize = 512;
+
+impl OrderWriter {
+    /// Draws a fence, and takes over what other consumers were given. `consumer` is unique and
+    /// stable for the worker.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a writer works with, said once"
+    )]
+    pub async fn take_over(
+        partition: PartitionId,
+        consumer: String,
+        settings: WriterSettings,
+        hot: &HotPath,
+        ledger: &LedgerPorts,
+        recover: Arc<RecoverPartition>,
+        wanted: Arc<WantedSales>,
+        meters: Arc<Meters>,
+    ) -> Result<Self, Fault> {
+        let head = ledger.admissions.take_over(partition).await?;
+        let mut writer = Self {
+            partition,
+            consumer,
+            settings,
+            stream: hot.stream.clone(),
+            loader: hot.loader.clone(),
+            admissions: ledger.admissions.clone(),
+            recover,
+            wanted,
+            meters,
+            head,
+            ahead: VecDeque::new(),
+            unacked: Vec::new(),
+            catching_up: true,
+        };
+        writer.claim_pending().await?;
+        Ok(writer)
+    }
+
+    async fn claim_pending(&mut self) -> Result<(), Fault> {
+        let PartitionHead { epoch, entry, .. } = self.head;
+        self.stream
+            .take_over(self.partition, epoch, &self.consumer, entry)
+            .await?;
+        Ok(())
+    }
+
+    /// Reads, applies and acknowledges one batch. After a fault the same step may be tried again:
+    /// it starts from the ledger's position.
+    pub async fn step(&mut self) -> Result<Step, Fault> {
+        let step = self.try_step().await;
+        if step.is_err() {
+            self.start_over();
+            self.meters.batch_retries.add(1);
+        }
+        step
+    }
+
+    /// Removes what is applied and old. Bounded.
+    pub async fn trim(&self) -> Result<usize, Fault> {
+        let PartitionHead { epoch, entry, .. } = self.head;
+        self.stream
+            .trim(self.partition, epoch, entry, self.settings.keep)
+            .await
+    }
+
+    fn start_over(&mut self) {
+        self.ahead.clear();
+        self.catching_up = true;
+    }
+
+    async fn try_step(&mut self) -> Result<Step, Fault> {
+        if self.catching_up && self.ahead.is_empty() && !self.refresh().await? {
+            return Ok(Step::Fenced);
+        }
+        if self.ahead.is_empty() && !self.read().await? {
+            return self.idle().await;
+        }
+        let (items, up_to) = self.next_batch().await?;
+        if items.is_empty() {
+            self.acknowledge().await?;
+            return Ok(Step::Applied(0));
+        }
+        self.apply(items, up_to).await
+    }
+
+    /// Looks where the ledger is. `false` if another writer has taken over.
+    async fn refresh(&mut self) -> Result<bool, Fault> {
+        let head = self.admissions.head(self.partition).await?;
+        let (fenced, moved) = (head.fence != self.head.fence, head.epoch != self.head.epoch);
+        self.head = head;
+        if moved {
+            self.unacked.clear();
+        }
+        Ok(!fenced)
+    }
+
+    /// Whether anything was read.
+    async fn read(&mut self) -> Result<bool, Fault> {
+        let WriterSettings {
+            read_max, block, ..
+        } = self.settings;
+        let PartitionHead { epoch, entry, .. } = self.head;
+        let mut reply = StreamReply::Entries(Vec::new());
+        if self.catching_up {
+            reply = self
+                .stream
+                .read_after(self.partition, epoch, entry, read_max)
+                .await?;
+            self.catching_up = matches!(&reply, StreamReply::Entries(read) if !read.is_empty());
+        }
+        if matches!(&reply, StreamReply::Entries(read) if read.is_empty()) {
+            reply = self
+                .stream
+                .read_new(self.partition, epoch, &self.consumer, read_max, block)
+                .await?;
+        }
+        match reply {
+            StreamReply::Entries(read) => self.ahead.extend(read),
+            StreamReply::Missing => {
+                self.recover.run(self.partition).await?;
+                self.start_over();
+            }
+        }
+        Ok(!self.ahead.is_empty())
+    }
+
+    /// Nothing came: see whether the hot data is still what it was and whether the partition has
+    /// moved on, and acknowledge what is left.
+    async fn idle(&mut self) -> Result<Step, Fault> {
+        let epoch = self.head.epoch;
+        self.recover.run(self.partition).await?;
+        if !self.refresh().await? {
+            return Ok(Step::Fenced);
+        }
+        if self.head.epoch == epoch {
+            self.acknowledge().await?;
+        } else {
+            self.start_over();
+        }
+        Ok(Step::Idle)
+    }
+
+    /// The next items that continue the ledger, and the last entry that they complete. Empty if
+    /// what was read needs no applying.
+    async fn next_batch(&mut self) -> Result<(Vec<BatchItem>, EntryId), Fault> {
+        let mut items = Vec::with_capacity(self.settings.batch_min);
+        let mut applied = self.head.applied;
+        let mut up_to = self.head.entry;
+        while items.len() < self.settings.batch_min {
+            let Some(delivery) = self.ahead.pop_front() else {
+                break;
+            };
+            let id = delivery.id;
+            if id <= self.head.entry {
+                // The consumer group delivers what catching up has already applied.
+                self.unacked.push(id);
+                continue;
+            }
+            let read = match &delivery.body {
+                Ok(entry) => Continuity::judge(applied, entry.first, entry.decisions.len()),
+                Err(_) => Continuity::Next,
+            };
+            match read {
+                Continuity::Next => applied = push_items(&mut items, delivery, applied),
+                Continuity::Replay | Continuity::Broken if !items.is_empty() => {
+                    // Settle what is sound first.
+                    self.ahead.push_front(delivery);
+                    break;
+                }
+                Continuity::Replay | Continuity::Broken => {
+                    match self.doubtful(delivery, read).await? {
+                        Some(item) => items.push(item),
+                        None => continue,
+                    }
+                }
+            }
+            up_to = id;
+            self.unacked.push(id);
+        }
+        Ok((items, up_to))
+    }
+
+    /// An entry that does not continue the ledger: known already, missed something before it,
+    /// foreign, or a sign that Redis went back. Returns what to park.
+    async fn doubtful(
+        &mut self,
+        delivery: Delivery,
+        read: Continuity,
+    ) -> Result<Option<BatchItem>, Fault> {
+        let id = delivery.id;
+        let Ok(entry) = &delivery.body else {
+            return Ok(None);
+        };
+        if !self.catching_up {
+            // Perhaps another consumer was given what is missing; the stream itself knows.
+            self.start_over();
+            return Ok(None);
+        }
+        let mut items = Vec::with_capacity(entry.decisions.len());
+        push_items(&mut items, delivery.clone(), entry.first);
+        if read == Continuity::Replay && self.admissions.has_applied(self.partition, &items).await?
+        {
+            return Ok(Some(foreign(id, "repeats an entry that is applied")));
+        }
+        if let PartitionState::Open {
+            epoch, sequence, ..
+        } = self.loader.partition(self.partition).await?
+            && epoch == self.head.epoch
+            && entry.first > sequence
+        {
+            return Ok(Some(foreign(
+                id,
+                "numbered beyond what the gate has decided",
+            )));
+        }
+        tracing::error!(partition = %self.partition, entry = %id, first = %entry.first,
+            applied = %self.head.applied, "the stream does not continue the ledger: redis went back");
+        self.recover
+            .restart(self.partition, self.head.epoch)
+            .await?;
+        self.start_over();
+        Ok(None)
+    }
+
+    async fn apply(&mut self, items: Vec<BatchItem>, up_to: EntryId) -> Result<Step, Fault> {
+        let batch = AdmissionBatch {
+            partition: self.partition,
+            head: self.head,
+            items,
+            up_to,
+        };
+        match self.admissions.apply(&batch).await? {
+            Applied::Committed { verdicts, head } => {
+                self.head = head;
+                self.meters.batches.add(1);
+                self.judge(&batch.items, &verdicts).await?;
+                self.acknowledge().await?;
+                Ok(Step::Applied(verdicts.len()))
+            }
+            Applied::Stale(head) if head.fence != self.head.fence => Ok(Step::Fenced),
+            Applied::Stale(_) => {
+                self.start_over();
+                self.unacked.clear();
+                Ok(Step::Idle)
+            }
+        }
+    }
+
+    /// Tells an operator what the ledger did not take, and has the gate loaded again.
+    async fn judge(&self, items: &[BatchItem], verdicts: &[Verdict]) -> Result<(), Fault> {
+        let mut confirmed = 0;
+        for (item, verdict) in items.iter().zip(verdicts) {
+            match (verdict, item) {
+                (Verdict::Confirmed | Verdict::AlreadyThere, _) => confirmed += 1,
+                (
+                    Verdict::Rejected(reason),
+                    BatchItem::Decision {
+                        sequence, decision, ..
+                    },
+                ) => {
+                    let voucher = decision.voucher();
+                    tracing::error!(%sequence, ?decision, ?reason, %voucher,
+                        "the ledger refused what the gate granted");
+                    self.meters.rejected.add(1);
+                    self.loader.unload(voucher).await?;
+                    self.wanted.request(voucher);
+                }
+                (verdict, item) => {
+                    tracing::error!(?item, ?verdict, "parked");
+                    self.meters.parked.add(1);
+                }
+            }
+        }
+        self.meters.confirmed.add(confirmed);
+        Ok(())
+    }
+
+    async fn acknowledge(&mut self) -> Result<(), Fault> {
+        let PartitionHead { epoch, applied, .. } = self.head;
+        while !self.unacked.is_empty() {
+            let count = self.unacked.len().min(ACK_MAX);
+            self.stream
+                .ack(self.partition, epoch, &self.unacked[..count], applied)
+                .await?;
+            self.unacked.drain(..count);
+        }
+        Ok(())
+    }
+}
+
+/// Appends an entry's items; returns the last decision's number after them.
+fn push_items(
+    items: &mut Vec<BatchItem>,
+    delivery: Delivery,
+    applied: seckill_domain::Sequence,
+) -> seckill_domain::Sequence {
+    let id = delivery.id;
+    match delivery.body {
+        Err(body) => {
+            items.push(BatchItem::Unreadable { entry: id, body });
+            applied
+        }
+        Ok(entry) => {
+            let mut sequence = entry.first;
+            let mut last = applied;
+            for decision in entry.decisions {
+                items.push(BatchItem::Decision {
+                    sequence,
+                    entry: id,
+                    decision,
+                });
+                last = sequence;
+                sequence = sequence.next();
+            }
+            last
+        }
+    }
+}
+
+fn foreign(entry: EntryId, reason: &str) -> BatchItem {
+    let body = Unreadable {
+        raw: String::new(),
+        reason: reason.to_owned(),
+    };
+    BatchItem::Unreadable { entry, body }
+}
