@@ -83,9 +83,9 @@ const LOADING_PAUSE: Duration = Duration::from_millis(15);
 /// How often an attempt is repeated whose answer was lost.
 const TRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(25);
-/// How long it is remembered that a voucher does not exist.
-const UNKNOWN_FOR: Duration = Duration::from_secs(1);
-const UNKNOWN_MAX: usize = 10_000;
+/// How long it is remembered whether a voucher exists.
+const LOOKED_UP_FOR: Duration = Duration::from_secs(1);
+const LOOKED_UP_MAX: usize = 10_000;
 
 /// Lets a buyer into the sale: one round trip to the gate, none to the ledger.
 pub struct PurchaseVoucher {
@@ -95,7 +95,15 @@ pub struct PurchaseVoucher {
     clock: Arc<dyn Clock>,
     wanted: Arc<WantedSales>,
     remembered: Arc<RememberedGrants>,
-    unknown: Mutex<HashMap<VoucherId, Duration>>,
+    looked_up: Mutex<HashMap<VoucherId, LookedUp>>,
+}
+
+/// What the ledger said about a voucher that the gate did not have, for a moment: a crowd in front
+/// of a closed gate must not become a crowd in front of the ledger.
+#[derive(Debug, Clone, Copy)]
+struct LookedUp {
+    exists: bool,
+    until: Duration,
 }
 
 impl PurchaseVoucher {
@@ -114,7 +122,7 @@ impl PurchaseVoucher {
             clock,
             wanted,
             remembered,
-            unknown: Mutex::default(),
+            looked_up: Mutex::default(),
         }
     }
 
@@ -248,29 +256,34 @@ impl PurchaseVoucher {
         attempt: &Attempt,
         why: NotLoaded,
     ) -> Result<Option<Purchase>, Fault> {
-        if self.is_known_unknown(voucher) {
-            return Ok(Some(Purchase::VoucherNotFound));
-        }
         match why {
             NotLoaded::Loading => return Ok(None),
-            NotLoaded::Retired => return self.answer_from_ledger(voucher, attempt).await.map(Some),
+            NotLoaded::Retired => {
+                return self.answer_from_ledger(voucher, attempt).await.map(Some);
+            }
             NotLoaded::Voucher | NotLoaded::Partition => {}
         }
-        match self
+        if self.exists(voucher).await? {
+            self.wanted.request(voucher);
+            Ok(None)
+        } else {
+            Ok(Some(Purchase::VoucherNotFound))
+        }
+    }
+
+    /// Whether buyers may know the voucher. Asks the ledger at most about once a second.
+    async fn exists(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        if let Some(known) = self.looked_up(voucher) {
+            return Ok(known);
+        }
+        let status = self
             .ledger
             .voucher(voucher)
             .await?
-            .map(|found| found.status)
-        {
-            None | Some(SaleStatus::Draft) => {
-                self.remember_unknown(voucher);
-                Ok(Some(Purchase::VoucherNotFound))
-            }
-            Some(_) => {
-                self.wanted.request(voucher);
-                Ok(None)
-            }
-        }
+            .map(|found| found.status);
+        let exists = !matches!(status, None | Some(SaleStatus::Draft));
+        self.remember(voucher, exists);
+        Ok(exists)
     }
 
     /// The four questions that outlive a sale, for one that has left the gate.
@@ -319,20 +332,35 @@ impl PurchaseVoucher {
         }
     }
 
-    fn is_known_unknown(&self, voucher: VoucherId) -> bool {
+    fn looked_up(&self, voucher: VoucherId) -> Option<bool> {
         let now = self.clock.monotonic();
-        let unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        unknown.get(&voucher).is_some_and(|until| now < *until)
+        let looked_up = self
+            .looked_up
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        looked_up
+            .get(&voucher)
+            .filter(|known| now < known.until)
+            .map(|known| known.exists)
     }
 
-    fn remember_unknown(&self, voucher: VoucherId) {
+    fn remember(&self, voucher: VoucherId, exists: bool) {
         let now = self.clock.monotonic();
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        if unknown.len() >= UNKNOWN_MAX {
-            unknown.retain(|_, until| now < *until);
+        let mut looked_up = self
+            .looked_up
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if looked_up.len() >= LOOKED_UP_MAX {
+            looked_up.retain(|_, known| now < known.until);
         }
-        if unknown.len() < UNKNOWN_MAX {
-            unknown.insert(voucher, now + UNKNOWN_FOR);
+        if looked_up.len() < LOOKED_UP_MAX {
+            looked_up.insert(
+                voucher,
+                LookedUp {
+                    exists,
+                    until: now + LOOKED_UP_FOR,
+                },
+            );
         }
     }
 }

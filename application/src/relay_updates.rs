@@ -106,7 +106,8 @@ impl RelayUpdates {
         Ok(Relayed::NotLoaded)
     }
 
-    /// Serves the waitlist until there is nothing to do, within bounds.
+    /// Serves the waitlist, or drains it when the sale is over, until there is nothing to do,
+    /// within bounds.
     pub async fn promote(&self, voucher: VoucherId) -> Result<(), Fault> {
         for _ in 0..ROUNDS_MAX {
             if !self.gate.promote(voucher).await? {

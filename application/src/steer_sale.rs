@@ -72,6 +72,9 @@ impl SteerSale {
         let reply = retrying(&*self.clock, || self.store(id, &command)).await?;
         if let SteerReply::Done(voucher) = &reply {
             self.followed(voucher).await?;
+            if command == SteerCommand::Close {
+                self.relay.promote(id).await.map_err(gate_lags)?;
+            }
         }
         Ok(reply)
     }
