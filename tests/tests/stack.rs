@@ -302,6 +302,7 @@ async fn held_servers() {
 async fn servers_die_with_a_killed_process() {
     let mut holder = again("held_servers", &[(HOLD, "1"), (stack::STACK, "local")])
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let lines = BufReader::new(holder.stdout.take().unwrap()).lines();

@@ -1,7 +1,9 @@
 //! Saying which stack the tests ran on, and how many of them.
 
+use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::reaper;
 
@@ -15,18 +17,24 @@ pub(super) fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "test stack: {line}");
 }
 
-/// Notes that the current test runs on this stack.
+/// The stacks and tests that have been counted.
+static COUNTED: LazyLock<Mutex<HashSet<(String, String)>>> = LazyLock::new(Mutex::default);
+
+/// Notes that the current test runs on this stack; once, however often it asks.
+/// The harness names the thread of a test after it.
 pub(super) fn count(stack: &str, versions: &str) {
+    let thread = std::thread::current();
+    let name = thread.name().filter(|name| *name != "main");
+    let test = name.unwrap_or("unnamed");
+    let mut counted = COUNTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if name.is_some() && !counted.insert((stack.to_owned(), test.to_owned())) {
+        return;
+    }
     reaper::count_test(&format!("{stack} ({versions})"));
     let Some(file) = std::env::var_os(REPORT).filter(|name| !name.is_empty()) else {
         return;
     };
-    let thread = std::thread::current();
-    let line = format!(
-        "{stack}\t{versions}\t{}\t{}\n",
-        binary(),
-        thread.name().unwrap_or("unnamed")
-    );
+    let line = format!("{stack}\t{versions}\t{}\t{}\n", binary(), test);
     OpenOptions::new()
         .create(true)
         .append(true)
