@@ -28,9 +28,7 @@ for part in "$@"; do
             ;;
         docker)
             want docker.io dockerd
-            # The client is a package of its own in later releases.
-            if ! has docker && apt-cache show docker-cli >/dev/null 2>&1; then missing+=(docker-cli); fi
-            has dockerd || want iptables iptables
+            want docker-client docker
             ;;
         lint)
             want lua-check luacheck
@@ -61,4 +59,9 @@ if [ "$(id -u)" != 0 ]; then
 fi
 apt() { "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null >&2; }
 apt update
+# Docker's client is a package of its own in later releases, else a part of the engine's.
+for i in "${!missing[@]}"; do
+    [ "${missing[i]}" = docker-client ] || continue
+    if apt-cache show docker-cli >/dev/null 2>&1; then missing[i]=docker-cli; else missing[i]=docker.io; fi
+done
 apt install -y --no-install-recommends "${missing[@]}"
