@@ -1,0 +1,403 @@
+//! Loading and rebuilding the gate.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use seckill_application::Fault;
+use seckill_application::ports::{
+    EpochBegun, GateLoader, LOAD_CHUNK_MAX, LoadBegun, LoadChunk, LoadStep, LoadToken, Offered,
+    OpenSale, Opened, PartitionState, Survivors,
+};
+use seckill_domain::{
+    Claim, Decision, Epoch, IdempotencyKey, OrderId, PartitionId, Sale, Seat, Sequence, Timestamp,
+    VoucherId,
+};
+
+use super::partition::{Decided, Journal, Live, Meta, Partition};
+use super::slot::{Loading, Slot};
+use super::store::Shared;
+use super::stream::Stream;
+use crate::chaos::at_most;
+
+#[async_trait]
+impl GateLoader for Shared {
+    async fn partition(&self, partition: PartitionId) -> Result<PartitionState, Fault> {
+        self.step("gate_loader.partition", partition, |partition, _| {
+            partition.state()
+        })
+    }
+
+    async fn begin_epoch(
+        &self,
+        partition: PartitionId,
+        epoch: Epoch,
+        applied: Sequence,
+    ) -> Result<EpochBegun, Fault> {
+        self.step("gate_loader.begin_epoch", partition, |partition, _| {
+            partition.begin_epoch(epoch, applied)
+        })
+    }
+
+    async fn begin_load(
+        &self,
+        voucher: VoucherId,
+        token: &LoadToken,
+        ttl: Duration,
+    ) -> Result<LoadBegun, Fault> {
+        let partition = self.options.partitions.of(voucher);
+        self.step("gate_loader.begin_load", partition, |partition, now| {
+            partition.begin_load(voucher, token, ttl, now)
+        })
+    }
+
+    async fn survivors(&self, voucher: VoucherId, cursor: u64) -> Result<Survivors, Fault> {
+        let partition = self.options.partitions.of(voucher);
+        self.step("gate_loader.survivors", partition, |partition, _| {
+            let slot = partition.slots.get(&voucher);
+            let sale = slot.and_then(|slot| slot.sale.as_ref());
+            let nobody = Survivors {
+                holders: Vec::new(),
+                seats: Vec::new(),
+                next: None,
+            };
+            let cursor = usize::try_from(cursor).unwrap_or(usize::MAX);
+            sale.map_or(nobody, |sale| survivors(voucher, sale, cursor))
+        })
+    }
+
+    async fn append_again(
+        &self,
+        voucher: VoucherId,
+        token: &LoadToken,
+        holders: &[Claim],
+        seats: &[Seat],
+    ) -> Result<LoadStep, Fault> {
+        const APPEND_AGAIN: &str = "gate_loader.append_again";
+        at_most(APPEND_AGAIN, holders.len(), LOAD_CHUNK_MAX)?;
+        at_most(APPEND_AGAIN, seats.len(), LOAD_CHUNK_MAX)?;
+        let partition = self.options.partitions.of(voucher);
+        self.step(APPEND_AGAIN, partition, |partition, now| {
+            partition.append_again(voucher, token, holders, seats, now)
+        })
+    }
+
+    async fn load(
+        &self,
+        voucher: VoucherId,
+        token: &LoadToken,
+        chunk: &LoadChunk,
+        first: bool,
+    ) -> Result<LoadStep, Fault> {
+        const LOAD: &str = "gate_loader.load";
+        at_most(LOAD, chunk.holders.len(), LOAD_CHUNK_MAX)?;
+        at_most(LOAD, chunk.seats.len(), LOAD_CHUNK_MAX)?;
+        at_most(LOAD, chunk.keys.len(), LOAD_CHUNK_MAX)?;
+        let partition = self.options.partitions.of(voucher);
+        self.step(LOAD, partition, |partition, now| {
+            let Some((mut journal, loading)) = partition.loading(voucher, token, now) else {
+                return LoadStep::NotMine;
+            };
+            if first {
+                loading.staged = LoadChunk::default();
+            }
+            loading.staged.holders.extend_from_slice(&chunk.holders);
+            loading.staged.seats.extend_from_slice(&chunk.seats);
+            loading.staged.keys.extend_from_slice(&chunk.keys);
+            journal.wrote();
+            LoadStep::Done(journal.meta.sequence)
+        })
+    }
+
+    async fn open(
+        &self,
+        voucher: VoucherId,
+        token: &LoadToken,
+        sale: &OpenSale,
+    ) -> Result<Opened, Fault> {
+        let partition = self.options.partitions.of(voucher);
+        self.step("gate_loader.open", partition, |partition, now| {
+            partition.open_loaded(voucher, token, sale, now)
+        })
+    }
+
+    async fn abandon(&self, voucher: VoucherId, token: &LoadToken) -> Result<(), Fault> {
+        let partition = self.options.partitions.of(voucher);
+        self.step("gate_loader.abandon", partition, |partition, _| {
+            if let Some(slot) = partition.slots.get_mut(&voucher)
+                && slot.loading.as_ref().is_some_and(|it| it.token == *token)
+            {
+                slot.loading = None;
+                partition.writes += 1;
+            }
+        })
+    }
+
+    async fn unload(&self, voucher: VoucherId) -> Result<(), Fault> {
+        let partition = self.options.partitions.of(voucher);
+        self.step("gate_loader.unload", partition, |partition, _| {
+            if let Some(slot) = partition.slots.get_mut(&voucher) {
+                slot.shut();
+                partition.writes += 1;
+            }
+        })
+    }
+
+    async fn offer(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault> {
+        const OFFER: &str = "gate_loader.offer";
+        at_most(OFFER, claims.len(), LOAD_CHUNK_MAX)?;
+        let partition = self.options.partitions.of(voucher);
+        self.step(OFFER, partition, |partition, now| {
+            partition.offer(voucher, claims, now)
+        })
+    }
+}
+
+impl Partition {
+    fn state(&mut self) -> PartitionState {
+        match self.live() {
+            Some(Live { journal, .. }) if journal.stream.group.is_some() => {
+                let Meta {
+                    epoch,
+                    sequence,
+                    applied,
+                } = *journal.meta;
+                PartitionState::Open {
+                    epoch,
+                    sequence,
+                    applied,
+                }
+            }
+            _ => PartitionState::Missing,
+        }
+    }
+
+    fn begin_epoch(&mut self, epoch: Epoch, applied: Sequence) -> EpochBegun {
+        if let Some(meta) = self.meta.filter(|meta| meta.epoch >= epoch) {
+            return EpochBegun::NotNewer(meta.epoch);
+        }
+        self.meta = Some(Meta {
+            epoch,
+            sequence: applied,
+            applied,
+        });
+        self.stream = Some(Stream::new(epoch));
+        self.decided = Some(Decided::default());
+        self.writes += 1;
+        EpochBegun::Begun
+    }
+
+    fn begin_load(
+        &mut self,
+        voucher: VoucherId,
+        token: &LoadToken,
+        ttl: Duration,
+        now: Timestamp,
+    ) -> LoadBegun {
+        let Some(Live { mut journal, slots }) = self.live() else {
+            return LoadBegun::PartitionMissing;
+        };
+        let Meta {
+            epoch, sequence, ..
+        } = *journal.meta;
+        let slot = slots.entry(voucher).or_default();
+        let deadline = now.plus(ttl);
+        if let Some(loading) = slot.loading_of(token, epoch, now) {
+            loading.deadline = deadline;
+        } else if slot.is_loading(epoch, now) {
+            return LoadBegun::Busy;
+        } else {
+            slot.shut();
+            slot.loading = Some(Loading {
+                token: token.clone(),
+                epoch,
+                deadline,
+                mark: sequence,
+                staged: LoadChunk::default(),
+            });
+        }
+        journal.wrote();
+        LoadBegun::Begun { epoch, sequence }
+    }
+
+    /// The load that this token is good for, and where its decisions go.
+    fn loading(
+        &mut self,
+        voucher: VoucherId,
+        token: &LoadToken,
+        now: Timestamp,
+    ) -> Option<(Journal<'_>, &mut Loading)> {
+        let Live { journal, slots } = self.live()?;
+        let slot = slots.get_mut(&voucher)?;
+        let loading = slot.loading_of(token, journal.meta.epoch, now)?;
+        Some((journal, loading))
+    }
+
+    fn append_again(
+        &mut self,
+        voucher: VoucherId,
+        token: &LoadToken,
+        holders: &[Claim],
+        seats: &[Seat],
+        now: Timestamp,
+    ) -> LoadStep {
+        let Some((mut journal, loading)) = self.loading(voucher, token, now) else {
+            return LoadStep::NotMine;
+        };
+        let decided = &journal.decided.orders;
+        let granted = holders
+            .iter()
+            .filter(|claim| !decided.contains_key(&claim.order))
+            .map(|claim| Decision::Granted(claim.clone()));
+        let joined = seats
+            .iter()
+            .filter(|seat| !decided.contains_key(&seat.order))
+            .map(|seat| Decision::Joined {
+                claim: claim_of(voucher, seat),
+                ticket: seat.ticket,
+            });
+        let decisions: Vec<Decision> = granted.chain(joined).collect();
+        append_loading(&mut journal, loading, now, decisions);
+        LoadStep::Done(journal.meta.sequence)
+    }
+
+    fn open_loaded(
+        &mut self,
+        voucher: VoucherId,
+        token: &LoadToken,
+        open: &OpenSale,
+        now: Timestamp,
+    ) -> Opened {
+        let Some(Live { mut journal, slots }) = self.live() else {
+            return Opened::NotMine;
+        };
+        let epoch = journal.meta.epoch;
+        let Some(slot) = slots.get_mut(&voucher) else {
+            return Opened::NotMine;
+        };
+        if slot.open_in == Some(epoch) && slot.opened_by.as_ref() == Some(token) {
+            return Opened::Opened;
+        }
+        match slot.loading_of(token, epoch, now) {
+            None => return Opened::NotMine,
+            Some(loading) if open.applied < loading.mark => return Opened::Behind(loading.mark),
+            Some(_) => {}
+        }
+        if let Some(loading) = slot.loading.take() {
+            *slot = Slot {
+                sale: Some(loading.into_sale(voucher, open)),
+                open_in: Some(epoch),
+                opened_by: Some(token.clone()),
+                ..Slot::default()
+            };
+        }
+        journal.wrote();
+        Opened::Opened
+    }
+
+    fn offer(&mut self, voucher: VoucherId, claims: &[Claim], now: Timestamp) -> Offered {
+        let Some(Live { mut journal, slots }) = self.live() else {
+            return Offered::PartitionMissing;
+        };
+        let epoch = journal.meta.epoch;
+        let Some(slot) = slots.get_mut(&voucher) else {
+            return Offered::NotLoaded;
+        };
+        let loads = slot.is_loading(epoch, now);
+        if !loads && slot.open_sale(epoch, now).is_err() {
+            return Offered::NotLoaded;
+        }
+        let mut decisions: Vec<Decision> = Vec::new();
+        for claim in claims {
+            let repeated = |it: &Decision| it.claim().is_some_and(|it| it.order == claim.order);
+            if journal.decided.orders.contains_key(&claim.order)
+                || slot.sale.as_ref().is_some_and(|sale| knows(sale, claim))
+                || decisions.iter().any(repeated)
+            {
+                continue;
+            }
+            let room = loads || slot.sale.as_mut().is_some_and(|sale| sale.retake(claim));
+            let claim = claim.clone();
+            decisions.push(if room {
+                Decision::Granted(claim)
+            } else {
+                Decision::Lost(claim)
+            });
+        }
+        match &mut slot.loading {
+            Some(loading) if loads => append_loading(&mut journal, loading, now, decisions),
+            _ => journal.append(now, decisions),
+        }
+        Offered::Taken
+    }
+}
+
+/// Appends decisions about a voucher that is being loaded: the snapshot has to contain them.
+fn append_loading(
+    journal: &mut Journal<'_>,
+    loading: &mut Loading,
+    now: Timestamp,
+    decisions: Vec<Decision>,
+) {
+    if !decisions.is_empty() {
+        journal.append(now, decisions);
+        loading.mark = journal.meta.sequence;
+    }
+}
+
+fn knows(sale: &Sale, claim: &Claim) -> bool {
+    let waits = || {
+        let seat = sale.waitlist().seat(claim.buyer);
+        seat.is_some_and(|seat| seat.order == claim.order)
+    };
+    sale.holds(claim.buyer, claim.order) || waits()
+}
+
+fn claim_of(voucher: VoucherId, seat: &Seat) -> Claim {
+    Claim {
+        order: seat.order,
+        voucher,
+        buyer: seat.buyer,
+        quantity: seat.quantity,
+        key: seat.key.clone(),
+    }
+}
+
+/// One page: first the holders, by buyer and order, then the seats, by ticket.
+fn survivors(voucher: VoucherId, sale: &Sale, cursor: usize) -> Survivors {
+    let keys: HashMap<OrderId, &IdempotencyKey> = sale
+        .keys()
+        .map(|(_, key, first)| (first.order, key))
+        .collect();
+    let mut all_holders: Vec<Claim> = sale
+        .holders()
+        .map(|(buyer, held)| Claim {
+            order: held.order,
+            voucher,
+            buyer,
+            quantity: held.quantity,
+            key: keys.get(&held.order).copied().cloned(),
+        })
+        .collect();
+    all_holders.sort_unstable_by_key(|claim| (claim.buyer, claim.order));
+    let total = all_holders.len() + sale.waitlist().seats().count();
+    let held = all_holders.len();
+    let holders: Vec<Claim> = all_holders
+        .into_iter()
+        .skip(cursor)
+        .take(LOAD_CHUNK_MAX)
+        .collect();
+    let seats: Vec<Seat> = sale
+        .waitlist()
+        .seats()
+        .skip(cursor.saturating_sub(held))
+        .take(LOAD_CHUNK_MAX - holders.len())
+        .cloned()
+        .collect();
+    let end = cursor.saturating_add(holders.len() + seats.len());
+    Survivors {
+        holders,
+        seats,
+        next: (end < total).then_some(end as u64),
+    }
+}
