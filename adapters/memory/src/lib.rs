@@ -9,6 +9,7 @@
 mod chaos;
 mod hot_path;
 mod ledger;
+mod patience;
 mod virtual_clock;
 
 pub use chaos::Chaos;

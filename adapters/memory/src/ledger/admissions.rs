@@ -1,9 +1,6 @@
 //! The writer's side of the ledger.
 
-use std::pin::pin;
-
 use async_trait::async_trait;
-use futures::future::{Either, select};
 use seckill_application::Fault;
 use seckill_application::ports::{
     AdmissionBatch, AdmissionLedger, Applied, BatchItem, PartitionHead,
@@ -16,6 +13,7 @@ use super::locks::Row;
 use super::settlement::Settlement;
 use super::{LOCK_WAIT_MAX, MemoryLedger};
 use crate::chaos::at_most;
+use crate::patience::Patience;
 
 const ITEMS_MAX: usize = 1_024;
 
@@ -52,15 +50,14 @@ impl AdmissionLedger for MemoryLedger {
         check_numbers(APPLY, batch)?;
         let call = self.shared.chaos.enter(APPLY)?;
         let rows = rows_of(batch);
-        let mut over = None;
+        let mut patience = Patience::of(&*self.shared.clock, LOCK_WAIT_MAX);
         loop {
             let unlocked = self.shared.unlocked.notified();
             let now = self.shared.clock.now();
             if let Some(applied) = self.try_apply(batch, &rows, now) {
                 return call.answer(applied);
             }
-            let over = over.get_or_insert_with(|| self.shared.clock.sleep(LOCK_WAIT_MAX));
-            if let Either::Right(_) = select(pin!(unlocked), over.as_mut()).await {
+            if !patience.outlasts(unlocked).await {
                 return Err(Fault::unavailable(APPLY, "waited too long for a row lock"));
             }
         }

@@ -11,17 +11,16 @@ mod snapshot;
 mod unit_of_work;
 mod updates;
 
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::future::{Either, select};
 use seckill_application::Fault;
 use seckill_application::ports::{Clock, LedgerPorts};
 use seckill_domain::Partitions;
 use tokio::sync::Notify;
 
 use crate::Chaos;
+use crate::patience::Patience;
 use book::Book;
 use locks::{Locks, Row, Taken, TransactionId};
 
@@ -105,7 +104,7 @@ impl MemoryLedger {
         transaction: TransactionId,
         row: Row,
     ) -> Result<(), Fault> {
-        let mut over = None;
+        let mut patience = Patience::of(&*self.shared.clock, LOCK_WAIT_MAX);
         loop {
             let unlocked = self.shared.unlocked.notified();
             let taken = self.state().locks.take(transaction, &row);
@@ -118,8 +117,7 @@ impl MemoryLedger {
                 ledger: self,
                 transaction,
             };
-            let over = over.get_or_insert_with(|| self.shared.clock.sleep(LOCK_WAIT_MAX));
-            if let Either::Right(_) = select(pin!(unlocked), over.as_mut()).await {
+            if !patience.outlasts(unlocked).await {
                 return Err(Fault::unavailable(name, "waited too long for a row lock"));
             }
         }

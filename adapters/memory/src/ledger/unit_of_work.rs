@@ -38,9 +38,8 @@ impl Transaction {
         }
     }
 
-    /// One statement: takes its rows, one after the other, then does its work in one step. A
-    /// statement that fails on the way there ends the transaction, as a lost connection or a
-    /// deadlock does.
+    /// One statement: takes its rows, one after the other, then does its work in one step. One that
+    /// fails ends the transaction, as a lost connection or a deadlock does.
     async fn statement<T>(
         &mut self,
         name: &'static str,
@@ -48,15 +47,23 @@ impl Transaction {
         work: impl FnOnce(&mut Changes, &mut Book) -> Result<T, Fault> + Send,
     ) -> Result<T, Fault> {
         self.take(name, rows.into_iter().collect()).await?;
-        let call = self.ledger.shared.chaos.enter(name);
-        let outcome = call.and_then(|call| {
-            let mut state = self.ledger.state();
-            call.answer(work(&mut self.changes, &mut state.book))
-        });
-        match outcome {
-            Ok(worked) => worked,
-            Err(_) => Err(self.end(name, "the connection broke; rolled back")),
+        let done = self.execute(name, work);
+        if done.is_err() {
+            self.roll_back();
         }
+        done
+    }
+
+    fn execute<T>(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce(&mut Changes, &mut Book) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let call = self.ledger.shared.chaos.enter(name)?;
+        let done = work(&mut self.changes, &mut self.ledger.state().book)?;
+        // Whatever the statement did is rolled back when its answer is lost: the effect is known.
+        call.answer(done)
+            .map_err(|_| Fault::unavailable(name, "the connection broke; rolled back"))
     }
 
     async fn take(&mut self, name: &'static str, rows: Vec<Row>) -> Result<(), Fault> {
@@ -70,11 +77,6 @@ impl Transaction {
             }
         }
         Ok(())
-    }
-
-    fn end(&mut self, name: &'static str, why: &'static str) -> Fault {
-        self.roll_back();
-        Fault::unavailable(name, why)
     }
 
     fn roll_back(&mut self) {
