@@ -18,6 +18,8 @@ pub(super) struct Book {
     pub(super) orders: HashMap<OrderId, Order>,
     pub(super) orders_by_buyer: BTreeSet<(BuyerId, OrderId)>,
     pub(super) orders_by_voucher: BTreeSet<(VoucherId, OrderId)>,
+    /// Which order used an idempotency key first.
+    pub(super) keys: HashMap<(VoucherId, BuyerId, IdempotencyKey), OrderId>,
     /// Orders that wait for units, in the order of their turns.
     pub(super) waiting: BTreeSet<(VoucherId, Ticket, OrderId)>,
     /// Orders that wait for payment, by the end of their payment window.
@@ -185,6 +187,9 @@ impl Book {
         self.vouchers.extend(changes.vouchers);
         for order in changes.orders.into_values() {
             self.put_order(order);
+        }
+        for (key, order) in changes.keys {
+            self.keys.entry(key).or_insert(order);
         }
         self.holdings.extend(changes.holdings);
         self.adjustments.extend(changes.adjustments);

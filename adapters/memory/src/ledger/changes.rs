@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use seckill_application::ports::{Adjustment, AdjustmentState};
 use seckill_domain::{
-    AdjustmentId, BuyerId, Decision, GateChange, GateUpdate, GateVersion, Holding, IdempotencyKey,
+    AdjustmentId, BuyerId, Claim, GateChange, GateUpdate, GateVersion, Holding, IdempotencyKey,
     Order, OrderId, Voucher, VoucherId,
 };
 
@@ -16,6 +16,7 @@ use super::book::{AdjustmentRow, Book, ParkedMessage};
 pub(super) struct Changes {
     pub(super) vouchers: BTreeMap<VoucherId, Voucher>,
     pub(super) orders: BTreeMap<OrderId, Order>,
+    pub(super) keys: BTreeMap<(VoucherId, BuyerId, IdempotencyKey), OrderId>,
     pub(super) holdings: BTreeMap<(VoucherId, BuyerId), Holding>,
     pub(super) adjustments: BTreeMap<AdjustmentId, AdjustmentRow>,
     pub(super) adjustment_keys: BTreeMap<(VoucherId, IdempotencyKey), AdjustmentId>,
@@ -44,6 +45,10 @@ impl Changes {
 
     /// Writes an order.
     pub(super) fn put_order(&mut self, order: Order) {
+        if let Some(key) = order.key.clone() {
+            let key = (order.voucher, order.buyer, key);
+            self.keys.entry(key).or_insert(order.id);
+        }
         self.orders.insert(order.id, order);
     }
 
@@ -119,12 +124,10 @@ impl Changes {
         Some(version)
     }
 
-    /// Whether a message about this order is parked.
-    pub(super) fn is_parked(&self, book: &Book, order: OrderId) -> bool {
-        let of_order = |message: &ParkedMessage| {
-            let claim = message.decision.as_ref().and_then(Decision::claim);
-            claim.is_some_and(|claim| claim.order == order)
-        };
-        book.parked_orders.contains_key(&order) || self.parked.iter().any(of_order)
+    /// Which order has a claim's key: the first of the buyer's orders of the voucher that used it.
+    pub(super) fn user_of_key(&self, book: &Book, claim: &Claim) -> Option<OrderId> {
+        let key = (claim.voucher, claim.buyer, claim.key.clone()?);
+        let ours = || self.keys.get(&key).copied();
+        book.keys.get(&key).copied().or_else(ours)
     }
 }

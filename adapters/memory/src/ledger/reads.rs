@@ -60,10 +60,12 @@ impl Ledger for MemoryLedger {
         at_most(STAGES, ids.len(), STAGES_MAX)?;
         self.read(STAGES, |book, _| {
             let stage = |id: &OrderId| {
-                if book.parked_orders.contains_key(id) {
-                    return Some((*id, OrderStatus::Queued));
+                let status = book.orders.get(id).map(Order::status);
+                let parked = book.parked_orders.contains_key(id);
+                match status {
+                    None | Some(OrderStatus::Waiting) if parked => Some((*id, OrderStatus::Queued)),
+                    status => Some((*id, status?)),
                 }
-                Some((*id, book.orders.get(id)?.status()))
             };
             ids.iter().filter_map(stage).collect()
         })

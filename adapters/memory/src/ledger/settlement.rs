@@ -49,26 +49,16 @@ impl Settlement<'_> {
         if voucher.is_none_or(|voucher| voucher.status == SaleStatus::Draft) {
             return self.park(item, ParkReason::UnknownVoucher);
         }
-        if let Some(claim) = item.decision.claim() {
-            if self.changes.is_parked(self.book, claim.order) {
-                return Verdict::AlreadyThere;
-            }
-            if claim.quantity == 0 || self.contradicts(claim) {
-                return self.park(item, ParkReason::BadValues);
-            }
+        if item.decision.claim().is_some_and(|it| !self.is_sound(it)) {
+            return self.park(item, ParkReason::BadValues);
         }
         match item.decision {
-            Decision::Granted(claim) => self.take(item, claim, None),
-            Decision::Promoted(claim) => {
-                self.take(item, claim, Some(Ticket::drawn_at(item.sequence)))
-            }
-            Decision::Joined { claim, ticket } => {
-                self.insert(item, claim, Some(*ticket), Stage::Waiting)
-            }
-            Decision::Left { claim, reason } => self.leave(item, claim, *reason),
+            Decision::Granted(claim) | Decision::Promoted(claim) => self.grant(item, claim),
+            Decision::Joined { claim, ticket } => self.join(item, claim, *ticket),
+            Decision::Left { claim, reason } => self.end(item, claim, left_into(*reason)),
             Decision::Lost(claim) => {
                 let reason = RejectReason::Lost;
-                self.insert(item, claim, None, Stage::Rejected { reason })
+                self.end(item, claim, Stage::Rejected { reason })
             }
             Decision::Withdrawn {
                 voucher,
@@ -78,26 +68,31 @@ impl Settlement<'_> {
         }
     }
 
-    /// Whether the ledger has another order under this id.
-    fn contradicts(&self, claim: &Claim) -> bool {
-        let known = self.changes.order(self.book, claim.order);
-        known.is_some_and(|order| {
+    /// Whether an order id is new, or belongs to the very same order.
+    fn is_sound(&self, claim: &Claim) -> bool {
+        let same = |order: &Order| {
             (order.voucher, order.buyer, order.quantity)
-                != (claim.voucher, claim.buyer, claim.quantity)
-        })
+                == (claim.voucher, claim.buyer, claim.quantity)
+        };
+        let known = self.changes.order(self.book, claim.order);
+        claim.quantity > 0 && known.is_none_or(same)
     }
 
-    /// Units for an order: a new one, or one that waits. A promotion whose joining never came gets
-    /// the ticket it is given.
-    fn take(&mut self, item: Item<'_>, claim: &Claim, ticket: Option<Ticket>) -> Verdict {
+    /// Units for an order: a new one, or one that waits.
+    fn grant(&mut self, item: Item<'_>, claim: &Claim) -> Verdict {
         let known = self.changes.order(self.book, claim.order).cloned();
-        let mut order = match known {
-            Some(order) if order.stage != Stage::Waiting => return Verdict::AlreadyThere,
-            Some(order) => order,
-            None => match self.new_order(item, claim, ticket, Stage::Waiting) {
-                Some(order) => order,
-                None => return self.park(item, ParkReason::UnknownVoucher),
-            },
+        let order = match known.as_ref().map(|order| &order.stage) {
+            None => self.new_order(item, claim),
+            Some(Stage::Waiting) => known,
+            // The gate gave units to an order that had ended without: it is wrong about it.
+            Some(Stage::Rejected { reason }) => return Verdict::Rejected(*reason),
+            Some(Stage::Withdrawn | Stage::ClosedOut) => {
+                return Verdict::Rejected(RejectReason::Lost);
+            }
+            Some(_) => return Verdict::AlreadyThere,
+        };
+        let Some(mut order) = order else {
+            return self.park(item, ParkReason::UnknownVoucher);
         };
         let (moved, verdict) = match self.take_units(claim) {
             Ok(expires_at) => (order.promote(expires_at), Verdict::Confirmed),
@@ -124,6 +119,9 @@ impl Settlement<'_> {
             .ok_or(RejectReason::NoStock)?;
         let stock = voucher.stock_units.checked_sub(claim.quantity);
         let (limit, window) = (voucher.terms.per_buyer_limit, voucher.terms.payment_window);
+        if self.key_is_taken(claim) {
+            return Err(RejectReason::LimitReached);
+        }
         let holding = self
             .changes
             .holding_mut(self.book, claim.voucher, claim.buyer, limit);
@@ -139,60 +137,39 @@ impl Settlement<'_> {
         Ok(self.now.plus(window))
     }
 
-    fn insert(
-        &mut self,
-        item: Item<'_>,
-        claim: &Claim,
-        ticket: Option<Ticket>,
-        stage: Stage,
-    ) -> Verdict {
+    /// Whether another order has the claim's key: the same purchase, twice.
+    fn key_is_taken(&self, claim: &Claim) -> bool {
+        let user = self.changes.user_of_key(self.book, claim);
+        user.is_some_and(|order| order != claim.order)
+    }
+
+    fn join(&mut self, item: Item<'_>, claim: &Claim, ticket: Ticket) -> Verdict {
         if self.changes.order(self.book, claim.order).is_some() {
             return Verdict::AlreadyThere;
         }
-        match self.new_order(item, claim, ticket, stage) {
-            Some(order) => self.changes.put_order(order),
-            None => return self.park(item, ParkReason::UnknownVoucher),
-        }
-        Verdict::Confirmed
-    }
-
-    fn new_order(
-        &self,
-        item: Item<'_>,
-        claim: &Claim,
-        ticket: Option<Ticket>,
-        stage: Stage,
-    ) -> Option<Order> {
-        let voucher = self.changes.voucher(self.book, claim.voucher)?;
-        Some(Order {
-            id: claim.order,
-            voucher: claim.voucher,
-            buyer: claim.buyer,
-            quantity: claim.quantity,
-            amount: voucher.terms.price.times(claim.quantity),
-            key: claim.key.clone(),
-            created_at: item.entry.written_at(),
-            ticket,
-            expires_at: None,
-            stage,
-        })
-    }
-
-    fn leave(&mut self, item: Item<'_>, claim: &Claim, reason: LeftReason) -> Verdict {
-        let into = match reason {
-            LeftReason::Withdrawn => Stage::Withdrawn,
-            LeftReason::ClosedOut => Stage::ClosedOut,
-            LeftReason::NotEnoughUnits => Stage::Rejected {
-                reason: RejectReason::NotEnoughUnits,
-            },
-            LeftReason::LimitReached => Stage::Rejected {
-                reason: RejectReason::LimitReached,
-            },
+        let Some(order) = self.new_order(item, claim) else {
+            return self.park(item, ParkReason::UnknownVoucher);
         };
-        let Some(mut order) = self.changes.order(self.book, claim.order).cloned() else {
-            // Its joining never came; the buyer still has to be able to read how it ended.
-            let ticket = Some(Ticket::drawn_at(item.sequence));
-            return self.insert(item, claim, ticket, into);
+        let (stage, verdict) = if self.key_is_taken(claim) {
+            let reason = RejectReason::LimitReached;
+            (Stage::Rejected { reason }, Verdict::Rejected(reason))
+        } else {
+            (Stage::Waiting, Verdict::Confirmed)
+        };
+        self.changes.put_order(Order {
+            ticket: Some(ticket),
+            stage,
+            ..order
+        });
+        verdict
+    }
+
+    /// Ends an order without units, if it waits or is not there: what was never stored still has to
+    /// be readable.
+    fn end(&mut self, item: Item<'_>, claim: &Claim, into: Stage) -> Verdict {
+        let known = self.changes.order(self.book, claim.order).cloned();
+        let Some(mut order) = known.or_else(|| self.new_order(item, claim)) else {
+            return self.park(item, ParkReason::UnknownVoucher);
         };
         if order.leave_waitlist(into) != Ok(Transition::Applied) {
             return Verdict::AlreadyThere;
@@ -201,6 +178,25 @@ impl Settlement<'_> {
         Verdict::Confirmed
     }
 
+    /// An order that is not there yet, without units so far.
+    fn new_order(&self, item: Item<'_>, claim: &Claim) -> Option<Order> {
+        let voucher = self.changes.voucher(self.book, claim.voucher)?;
+        let key = claim.key.clone().filter(|_| !self.key_is_taken(claim));
+        Some(Order {
+            id: claim.order,
+            voucher: claim.voucher,
+            buyer: claim.buyer,
+            quantity: claim.quantity,
+            amount: voucher.terms.price.times(claim.quantity),
+            key,
+            created_at: item.entry.written_at(),
+            ticket: None,
+            expires_at: None,
+            stage: Stage::Waiting,
+        })
+    }
+
+    /// Follows the gate, which has taken the units out, even if the adjustment was given up.
     fn withdraw(
         &mut self,
         item: Item<'_>,
@@ -212,12 +208,13 @@ impl Settlement<'_> {
         let Some(row) = row.filter(|row| row.voucher == voucher) else {
             return self.park(item, ParkReason::BadValues);
         };
-        if row.adjustment.delta.unsigned_abs() != units || row.adjustment.delta >= 0 {
+        if i64::from(row.adjustment.delta) != -i64::from(units) {
             return self.park(item, ParkReason::BadValues);
         }
-        if row.adjustment.state != AdjustmentState::Pending {
+        if row.adjustment.state == AdjustmentState::Applied {
             return Verdict::AlreadyThere;
         }
+        let mut row = row.clone();
         let taken = self
             .changes
             .voucher_mut(self.book, voucher)
@@ -228,7 +225,8 @@ impl Settlement<'_> {
             let reason = RejectReason::NoStock;
             (AdjustmentState::Refused, Verdict::Rejected(reason))
         };
-        self.changes.settle_adjustment(self.book, adjustment, state);
+        row.adjustment.state = state;
+        self.changes.adjustments.insert(adjustment, row);
         verdict
     }
 
@@ -266,6 +264,20 @@ impl Settlement<'_> {
             units,
         });
         Verdict::Parked(reason)
+    }
+}
+
+/// Where an order goes that leaves the waitlist.
+fn left_into(reason: LeftReason) -> Stage {
+    match reason {
+        LeftReason::Withdrawn => Stage::Withdrawn,
+        LeftReason::ClosedOut => Stage::ClosedOut,
+        LeftReason::NotEnoughUnits => Stage::Rejected {
+            reason: RejectReason::NotEnoughUnits,
+        },
+        LeftReason::LimitReached => Stage::Rejected {
+            reason: RejectReason::LimitReached,
+        },
     }
 }
 

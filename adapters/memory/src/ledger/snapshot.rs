@@ -1,13 +1,11 @@
 //! Everything about a sale that the gate needs.
 
-use std::collections::HashMap;
-
 use seckill_application::ports::{
     Holder, KeyUse, LOAD_CHUNK_MAX, LoadChunk, OpenSale, SaleSnapshot,
 };
 use seckill_domain::{
-    Claim, Decision, Held, Order, OrderId, OrderStatus, PartitionId, PlaceAtFirst, Remembered,
-    Seat, VoucherId,
+    Claim, Decision, Held, Order, OrderStatus, PartitionId, PlaceAtFirst, Remembered, Seat,
+    VoucherId,
 };
 
 use super::book::Book;
@@ -15,12 +13,15 @@ use super::book::Book;
 /// The snapshot of a voucher in this partition; `None` if it is unknown.
 pub(super) fn of(book: &Book, voucher: VoucherId, partition: PartitionId) -> Option<SaleSnapshot> {
     let row = book.vouchers.get(&voucher)?;
-    let parked = parked_grants(book, voucher);
     let mut all = LoadChunk::default();
     for order in book.orders_of(voucher) {
-        collect(&mut all, order, parked.contains_key(&order.id));
+        collect(&mut all, order);
     }
-    for (claim, first) in parked.into_values() {
+    let parked = book
+        .parked
+        .values()
+        .filter_map(|it| granted(it.decision.as_ref()?));
+    for (claim, first) in parked.filter(|(claim, _)| claim.voucher == voucher) {
         collect_parked(&mut all, claim, first);
     }
     all.seats.sort_unstable_by_key(|seat| seat.ticket);
@@ -35,16 +36,7 @@ pub(super) fn of(book: &Book, voucher: VoucherId, partition: PartitionId) -> Opt
     })
 }
 
-/// Grants that took units at the gate and that the ledger could not apply.
-fn parked_grants(book: &Book, voucher: VoucherId) -> HashMap<OrderId, (&Claim, PlaceAtFirst)> {
-    book.parked
-        .values()
-        .filter_map(|message| granted(message.decision.as_ref()?))
-        .filter(|(claim, _)| claim.voucher == voucher)
-        .map(|(claim, first)| (claim.order, (claim, first)))
-        .collect()
-}
-
+/// What took units at the gate.
 fn granted(decision: &Decision) -> Option<(&Claim, PlaceAtFirst)> {
     match decision {
         Decision::Granted(claim) => Some((claim, PlaceAtFirst::Granted)),
@@ -53,7 +45,7 @@ fn granted(decision: &Decision) -> Option<(&Claim, PlaceAtFirst)> {
     }
 }
 
-fn collect(all: &mut LoadChunk, order: &Order, parked: bool) {
+fn collect(all: &mut LoadChunk, order: &Order) {
     let first = match order.ticket {
         Some(_) => PlaceAtFirst::Waitlisted,
         None => PlaceAtFirst::Granted,
@@ -68,10 +60,6 @@ fn collect(all: &mut LoadChunk, order: &Order, parked: bool) {
                 first,
             },
         });
-    }
-    // A parked grant is added as what it is, not as what the ledger has of it.
-    if parked {
-        return;
     }
     if order.status().is_live() {
         all.holders.push(Holder {
@@ -94,7 +82,13 @@ fn collect(all: &mut LoadChunk, order: &Order, parked: bool) {
     }
 }
 
+/// A grant that the ledger could not apply holds its units nevertheless, and its key is used.
 fn collect_parked(all: &mut LoadChunk, claim: &Claim, first: PlaceAtFirst) {
+    let order = claim.order;
+    if all.holders.iter().any(|holder| holder.held.order == order) {
+        return;
+    }
+    all.seats.retain(|seat| seat.order != order);
     all.holders.push(Holder {
         buyer: claim.buyer,
         held: Held {
@@ -103,7 +97,8 @@ fn collect_parked(all: &mut LoadChunk, claim: &Claim, first: PlaceAtFirst) {
             promoted: first == PlaceAtFirst::Waitlisted,
         },
     });
-    if let Some(key) = &claim.key {
+    let known = all.keys.iter().any(|used| used.first.order == order);
+    if let Some(key) = claim.key.as_ref().filter(|_| !known) {
         all.keys.push(KeyUse {
             buyer: claim.buyer,
             key: key.clone(),
@@ -116,9 +111,12 @@ fn collect_parked(all: &mut LoadChunk, claim: &Claim, first: PlaceAtFirst) {
     }
 }
 
+/// At least one chunk, so that the first one clears what an earlier attempt loaded.
 fn in_chunks(mut all: LoadChunk) -> Vec<LoadChunk> {
-    let mut chunks = Vec::new();
-    while !(all.holders.is_empty() && all.seats.is_empty() && all.keys.is_empty()) {
+    let longest = all.holders.len().max(all.seats.len()).max(all.keys.len());
+    let count = longest.div_ceil(LOAD_CHUNK_MAX).max(1);
+    let mut chunks = Vec::with_capacity(count);
+    for _ in 0..count {
         chunks.push(LoadChunk {
             holders: take(&mut all.holders),
             seats: take(&mut all.seats),

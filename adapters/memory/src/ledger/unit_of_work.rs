@@ -284,7 +284,11 @@ impl UnitOfWork for Transaction {
         const ADD_UNITS: &str = "unit_of_work.add_units";
         let rows = [Row::Adjustment(adjustment), Row::Voucher(voucher)];
         let add = |changes: &mut Changes, book: &mut Book| {
-            if !changes.settle_adjustment(book, adjustment, AdjustmentState::Applied) {
+            let known = changes.adjustment(book, adjustment);
+            let fits = known.is_some_and(|row| {
+                row.voucher == voucher && i64::from(row.adjustment.delta) == i64::from(units)
+            });
+            if !fits || !changes.settle_adjustment(book, adjustment, AdjustmentState::Applied) {
                 return Err(Fault::broken(ADD_UNITS, "the adjustment is not pending"));
             }
             let row = changes
@@ -300,13 +304,20 @@ impl UnitOfWork for Transaction {
     }
 
     async fn refuse_adjustment(&mut self, adjustment: AdjustmentId) -> Result<(), Fault> {
+        const REFUSE: &str = "unit_of_work.refuse_adjustment";
         let refuse = |changes: &mut Changes, book: &mut Book| {
-            changes.settle_adjustment(book, adjustment, AdjustmentState::Refused);
-            Ok(())
+            let known = changes.adjustment(book, adjustment);
+            match known.map(|row| row.adjustment.state) {
+                Some(AdjustmentState::Pending) => {
+                    changes.settle_adjustment(book, adjustment, AdjustmentState::Refused);
+                    Ok(())
+                }
+                Some(AdjustmentState::Refused) => Ok(()),
+                _ => Err(Fault::broken(REFUSE, "the adjustment is not pending")),
+            }
         };
         let rows = [Row::Adjustment(adjustment)];
-        self.statement("unit_of_work.refuse_adjustment", rows, refuse)
-            .await
+        self.statement(REFUSE, rows, refuse).await
     }
 
     async fn adjustment(&mut self, id: AdjustmentId) -> Result<Option<Adjustment>, Fault> {

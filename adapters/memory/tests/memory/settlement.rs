@@ -1,12 +1,12 @@
 //! What becomes of decisions in the ledger.
 
 use seckill_application::ports::{
-    Applied, BatchItem, EntryId, NewAdjustment, ParkReason, Unreadable, Verdict,
+    Applied, BatchItem, EntryId, LoadChunk, NewAdjustment, ParkReason, Unreadable, Verdict,
 };
 use seckill_domain::invariants::{self, Tally};
 use seckill_domain::{
-    AdjustmentId, Claim, Decision, GateVersion, LeftReason, OrderId, OrderStatus, PlaceAtFirst,
-    RejectReason, Sequence, Stage, Ticket, VoucherId,
+    AdjustmentId, Claim, Decision, GateVersion, LeftReason, OrderId, OrderStatus, RejectReason,
+    Sequence, Stage, Ticket, VoucherId,
 };
 
 use crate::fixture::{PARTITION, VOUCHER, World, claim, now};
@@ -153,34 +153,86 @@ fn a_message_that_cannot_be_applied_is_parked_and_blocks_nobody() {
 fn the_units_of_a_parked_grant_leave_the_stock_and_it_still_counts_as_held() {
     let world = World::new();
     world.publish(10);
-    world.apply(vec![Decision::Granted(claim(1))]);
-    // Another buyer's grant under the id of an order that exists.
-    let clash = Claim {
-        buyer: claim(2).buyer,
+    // The joining said one unit; the promotion says three.
+    let joined = Decision::Joined {
+        claim: claim(1),
+        ticket: Ticket::new(1),
+    };
+    let other = Claim {
         key: Some("k".parse().unwrap()),
         quantity: 3,
         ..claim(1)
     };
-    let verdicts = world.apply(vec![Decision::Granted(clash.clone())]);
-    assert_eq!(verdicts, [Verdict::Parked(ParkReason::BadValues)]);
+    let verdicts = world.apply(vec![joined, Decision::Promoted(other)]);
+    let parked = Verdict::Parked(ParkReason::BadValues);
+    assert_eq!(verdicts, [Verdict::Confirmed, parked]);
     let counted = tally(&world);
-    assert_eq!((counted.free, counted.parked), (6, 3));
+    assert_eq!((counted.free, counted.parked), (7, 3));
     assert!(invariants::conserved(&counted));
-    let again = world.apply(vec![Decision::Granted(clash.clone())]);
-    assert_eq!(again, [Verdict::AlreadyThere], "it is parked once");
     let stages = now(world.book.ledger.stages(&[OrderId::new(1)])).unwrap();
     assert_eq!(stages, [(OrderId::new(1), OrderStatus::Queued)]);
     let snapshot = now(world.book.ledger.sale_snapshot(VOUCHER))
         .unwrap()
         .unwrap();
-    assert_eq!(snapshot.sale.free, 6);
+    assert_eq!(snapshot.sale.free, 7);
     let chunk = &snapshot.chunks[0];
-    let held = chunk
-        .holders
-        .iter()
-        .find(|holder| holder.buyer == clash.buyer);
-    assert_eq!(held.map(|holder| holder.held.quantity), Some(3));
-    assert_eq!(chunk.keys[0].first.first, PlaceAtFirst::Granted);
+    let held: Vec<u32> = chunk.holders.iter().map(|it| it.held.quantity).collect();
+    assert_eq!((held, chunk.seats.len(), chunk.keys.len()), (vec![3], 0, 1));
+}
+
+#[test]
+fn a_snapshot_of_nobody_still_has_a_chunk() {
+    let world = World::new();
+    world.publish(10);
+    let snapshot = now(world.book.ledger.sale_snapshot(VOUCHER))
+        .unwrap()
+        .unwrap();
+    assert_eq!(snapshot.chunks, [LoadChunk::default()]);
+}
+
+#[test]
+fn units_for_an_order_that_ended_without_are_refused() {
+    let world = World::new();
+    world.publish(1);
+    let left = Decision::Left {
+        claim: claim(1),
+        reason: LeftReason::Withdrawn,
+    };
+    world.apply(vec![
+        left,
+        Decision::Granted(claim(2)),
+        Decision::Granted(claim(3)),
+    ]);
+    let verdicts = world.apply(vec![
+        Decision::Promoted(claim(1)),
+        Decision::Promoted(claim(3)),
+    ]);
+    let wrong = [RejectReason::Lost, RejectReason::NoStock].map(Verdict::Rejected);
+    assert_eq!(verdicts, wrong);
+    assert_eq!(stage(&world, 1), Some(Stage::Withdrawn), "as it was");
+}
+
+#[test]
+fn a_key_buys_once_even_if_the_gate_forgot_it() {
+    let world = World::new();
+    world.publish(10);
+    let with_key = |buyer, order| Claim {
+        order: OrderId::new(order),
+        key: Some("k".parse().unwrap()),
+        ..claim(buyer)
+    };
+    let left = Decision::Left {
+        claim: with_key(1, 1),
+        reason: LeftReason::Withdrawn,
+    };
+    let verdicts = world.apply(vec![
+        left,
+        Decision::Granted(with_key(1, 2)),
+        Decision::Granted(with_key(3, 3)),
+    ]);
+    let twice = Verdict::Rejected(RejectReason::LimitReached);
+    assert_eq!(verdicts, [Verdict::Confirmed, twice, Verdict::Confirmed]);
+    assert_eq!(world.voucher().stock_units, 9);
 }
 
 #[test]
