@@ -69,7 +69,10 @@ impl Session {
     }
 
     /// Runs a statement and reads every row it returns.
-    pub(crate) async fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<MySqlRow>, Trouble> {
+    pub(crate) async fn rows(
+        &mut self,
+        statement: Statement<'_>,
+    ) -> Result<Vec<MySqlRow>, Trouble> {
         let limit = self.statement_timeout;
         let work = statement.fetch_all(self.raw()?);
         let answer = tokio::time::timeout(limit, work).await;
@@ -187,6 +190,7 @@ impl Drop for Session {
                 runtime.spawn(async move {
                     session.unsound = false;
                     session.unsound = session.rollback().await.is_err();
+                    drop(session);
                 });
             }
             _ => {
