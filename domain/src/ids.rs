@@ -8,19 +8,20 @@ use std::str::FromStr;
 
 /// Text that is not the canonical decimal form of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a canonical decimal id from 1 to 18446744073709551615")]
+#[error("not a canonical decimal id")]
 pub struct BadId;
 
-fn parse_canonical(text: &str) -> Result<u64, BadId> {
-    let canonical = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
-    if !canonical {
+fn parse_canonical(text: &str, min: u64) -> Result<u64, BadId> {
+    let leads_with_zero = text.starts_with('0') && text.len() > 1;
+    if leads_with_zero || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(BadId);
     }
-    text.parse().map_err(|_| BadId)
+    let value: u64 = text.parse().map_err(|_| BadId)?;
+    if value < min { Err(BadId) } else { Ok(value) }
 }
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident from $min:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(u64);
@@ -47,7 +48,7 @@ macro_rules! id {
             type Err = BadId;
 
             fn from_str(text: &str) -> Result<Self, BadId> {
-                parse_canonical(text).map(Self)
+                parse_canonical(text, $min).map(Self)
             }
         }
     };
@@ -55,19 +56,20 @@ macro_rules! id {
 
 id!(
     /// A voucher on offer, numbered by the ledger.
-    VoucherId
+    VoucherId from 1
 );
 id!(
     /// An order, a place on the waitlist, or both in turn: a promoted order keeps its id.
-    OrderId
+    OrderId from 1
 );
 id!(
-    /// A person who buys; the `sub` of a token, `user_id` on the wire.
-    BuyerId
+    /// A person who buys; the `sub` of a token, `user_id` on the wire. Numbered by somebody else,
+    /// perhaps from 0.
+    BuyerId from 0
 );
 id!(
     /// One change of a voucher's stock, numbered by the ledger.
-    AdjustmentId
+    AdjustmentId from 1
 );
 
 /// A slice of the vouchers with its own admission stream; the unit of scale.
@@ -145,6 +147,8 @@ mod tests {
         ] {
             assert_eq!(bad.parse::<OrderId>(), Err(BadId), "{bad:?}");
         }
+        assert_eq!("0".parse(), Ok(BuyerId::new(0)), "not ours to number");
+        assert_eq!("00".parse::<BuyerId>(), Err(BadId));
     }
 
     #[test]
