@@ -59,7 +59,7 @@ impl HttpApp {
         let ctx = Arc::new(Context {
             rates: RateLimits::new(&settings.rates),
             meters: HttpMeters::new(&document),
-            health: Health::new(vitals, api.clock.clone(), stopping.clone()),
+            health: Health::new(vitals, &api.clock, stopping.clone()),
             api,
             tokens,
             settings,

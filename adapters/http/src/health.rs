@@ -11,14 +11,14 @@ use seckill_application::ports::{Backlog, Clock, HotPath, LedgerPorts};
 use seckill_application::{Fault, Meters, RememberedGrants};
 use seckill_domain::{PartitionId, Partitions};
 use serde::Serialize;
-use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::context::Ctx;
-use crate::metrics::MetricSource;
+use crate::fresh::Fresh;
+use crate::metrics::{MetricSource, Samples};
 use crate::problem::Problem;
 
 /// What health and metrics look at.
@@ -41,37 +41,47 @@ pub struct Vitals {
     pub sources: Vec<MetricSource>,
 }
 
-/// Looks at the neighbours, and remembers for a moment what it saw: the endpoints are open to
-/// everybody and must not cost the neighbours more than they are worth.
+/// Looks at the neighbours.
 pub(crate) struct Health {
     pub(crate) vitals: Vitals,
-    clock: Arc<dyn Clock>,
     stopping: CancellationToken,
-    seen: Mutex<Option<(Duration, Readiness)>>,
+    neighbours: Fresh<Neighbours>,
+    pub(crate) samples: Fresh<Samples>,
 }
 
-/// How long a look counts.
+/// How long a look at the neighbours counts.
 const FRESH: Duration = Duration::from_millis(250);
+/// How long the numbers for an operator count.
+const SAMPLES_FRESH: Duration = Duration::from_secs(1);
 /// How long a neighbour may take to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a look at the neighbours showed.
+#[derive(Debug, Clone)]
+struct Neighbours {
+    gate: bool,
+    ledger: bool,
+    /// `None` if the hot store does not say.
+    backlog_full: Option<bool>,
+}
 
 /// Whether the process can do its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Readiness {
     /// `degraded`: purchases go on, but something is down.
-    #[schema(inline)]
     status: Status,
     /// What is not ready: `gate`, `ledger`, `backlog`, `process`.
     not_ready: Vec<&'static str>,
     /// What each check saw.
-    #[schema(inline)]
     checks: Checks,
     /// How well the hot store keeps what it acknowledged.
     #[schema(example = "appendfsync always")]
     persistence: String,
 }
 
+/// Whether purchases are possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ReadinessStatus)]
 #[serde(rename_all = "snake_case")]
 enum Status {
     Ready,
@@ -79,7 +89,9 @@ enum Status {
     Unavailable,
 }
 
+/// What each check saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ReadinessChecks)]
 struct Checks {
     /// The hot store: `up` or `down`.
     gate: &'static str,
@@ -92,53 +104,49 @@ struct Checks {
 }
 
 impl Health {
-    pub(crate) fn new(vitals: Vitals, clock: Arc<dyn Clock>, stopping: CancellationToken) -> Self {
+    pub(crate) fn new(vitals: Vitals, clock: &Arc<dyn Clock>, stopping: CancellationToken) -> Self {
         Self {
             vitals,
-            clock,
             stopping,
-            seen: Mutex::default(),
+            neighbours: Fresh::new(clock.clone(), FRESH),
+            samples: Fresh::new(clock.clone(), SAMPLES_FRESH),
         }
     }
 
-    /// Looks at the neighbours, unless somebody just did.
     pub(crate) async fn readiness(&self) -> Readiness {
-        let mut seen = self.seen.lock().await;
-        let now = self.clock.monotonic();
-        let stopping = self.stopping.is_cancelled();
-        if let Some((at, known)) = &*seen
-            && now.saturating_sub(*at) < FRESH
-            && (known.checks.process == "stopping") == stopping
-        {
-            return known.clone();
-        }
-        let looked = self.look(stopping).await;
-        *seen = Some((self.clock.monotonic(), looked.clone()));
-        looked
+        let seen = self.neighbours.get(self.look()).await;
+        Readiness::of(
+            Checks {
+                gate: if seen.gate { "up" } else { "down" },
+                ledger: if seen.ledger { "up" } else { "down" },
+                backlog: match seen.backlog_full {
+                    None => "unknown",
+                    Some(true) => "full",
+                    Some(false) => "ok",
+                },
+                process: if self.stopping.is_cancelled() {
+                    "stopping"
+                } else {
+                    "running"
+                },
+            },
+            &self.vitals.persistence,
+        )
     }
 
-    async fn look(&self, stopping: bool) -> Readiness {
+    async fn look(&self) -> Neighbours {
         let ports = &self.vitals;
         let (gate, ledger, backlogs) = futures::join!(
             in_time(ports.hot.gate.ping()),
             in_time(ports.ledger.ledger.ping()),
             self.backlogs(),
         );
-        let full = |backlog: &Backlog| backlog.decisions >= ports.backlog_max;
-        let backlog = match &backlogs {
-            None => "unknown",
-            Some(known) if known.iter().any(|(_, backlog)| full(backlog)) => "full",
-            Some(_) => "ok",
-        };
-        Readiness::of(
-            Checks {
-                gate: if gate.is_some() { "up" } else { "down" },
-                ledger: if ledger.is_some() { "up" } else { "down" },
-                backlog,
-                process: if stopping { "stopping" } else { "running" },
-            },
-            &ports.persistence,
-        )
+        let full = |known: &(PartitionId, Backlog)| known.1.decisions >= ports.backlog_max;
+        Neighbours {
+            gate: gate.is_some(),
+            ledger: ledger.is_some(),
+            backlog_full: backlogs.map(|known| known.iter().any(full)),
+        }
     }
 
     /// The backlog of each partition; `None` if the hot store does not say.
@@ -200,7 +208,7 @@ impl Readiness {
     }
 }
 
-async fn in_time<T>(asked: impl Future<Output = Result<T, Fault>>) -> Option<T> {
+pub(crate) async fn in_time<T>(asked: impl Future<Output = Result<T, Fault>>) -> Option<T> {
     match tokio::time::timeout(PATIENCE, asked).await {
         Ok(Ok(answer)) => Some(answer),
         Ok(Err(fault)) => {

@@ -2,7 +2,7 @@
 //! and metrics.
 //!
 //! Architecture invariant: no rule of a sale is stated here. A handler extracts, converts, makes
-//! one call and answers; whatever is refused becomes one [`problem`], written in one place.
+//! one call and answers; whatever is refused becomes one `Problem`, written in one place.
 //!
 //! To serve: build the [`Api`] (use cases) and [`Vitals`] (what health and metrics look at), a
 //! [`TokenVerifier`], then [`HttpApp::new`] and [`serve`].
@@ -13,6 +13,7 @@ mod auth;
 mod context;
 mod docs;
 mod extract;
+mod fresh;
 mod health;
 mod metrics;
 mod openapi;

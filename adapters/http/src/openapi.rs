@@ -13,8 +13,8 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
-    ContentBuilder, Info, License, ObjectBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response,
-    ResponseBuilder, Server, Type,
+    ContactBuilder, ContentBuilder, Info, License, ObjectBuilder, OpenApi, OpenApiBuilder, Ref,
+    RefOr, Required, Response, ResponseBuilder, Server, Type,
 };
 use utoipa::{PartialSchema as _, ToSchema as _, openapi};
 use utoipa_axum::router::OpenApiRouter;
@@ -57,6 +57,11 @@ pub(crate) fn preamble() -> OpenApi {
     let mut license = License::new("MIT OR Apache-2.0");
     license.identifier = Some("MIT OR Apache-2.0".to_owned());
     info.license = Some(license);
+    info.contact = Some(
+        ContactBuilder::new()
+            .name(Some("the operators of this service"))
+            .build(),
+    );
     OpenApiBuilder::new()
         .info(info)
         .servers(Some([Server::new("/")]))
@@ -69,6 +74,17 @@ pub(crate) fn answers(routes: &mut OpenApiRouter<Ctx>, id: &str, problems: &[Pro
     for operation in operations(document) {
         if operation.operation_id.as_deref() == Some(id) {
             describe(operation, problems);
+        }
+    }
+}
+
+/// Says that an operation's body may be left out.
+pub(crate) fn without_body(routes: &mut OpenApiRouter<Ctx>, id: &str) {
+    for operation in operations(routes.get_openapi_mut()) {
+        if operation.operation_id.as_deref() == Some(id)
+            && let Some(RefOr::T(body)) = &mut operation.request_body
+        {
+            body.required = Some(Required::False);
         }
     }
 }

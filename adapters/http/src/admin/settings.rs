@@ -91,10 +91,9 @@ impl TryFrom<NewVoucherBody> for NewVoucher {
 /// `total_units`, `per_buyer_limit`, `opens_at` and `payment_window_s` are frozen.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[schema(as = VoucherChange)]
-#[serde(deny_unknown_fields, default)]
-#[derive(Default)]
+#[serde(deny_unknown_fields)]
 pub(super) struct AmendmentBody {
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(
         nullable = false,
         min_length = 1,
@@ -102,31 +101,31 @@ pub(super) struct AmendmentBody {
         example = "Dinner for two"
     )]
     title: Option<String>,
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, max_length = 2_000, example = "Any evening")]
     description: Option<String>,
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, maximum = 1_000_000_000_000_u64, example = 10_000)]
     face_value_minor: Option<u64>,
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, maximum = 1_000_000_000_000_u64, example = 8_000)]
     price_minor: Option<u64>,
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, minimum = 1, maximum = 100_000_000, example = 100)]
     total_units: Option<u32>,
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, minimum = 1, maximum = 1_000, example = 1)]
     per_buyer_limit: Option<u32>,
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false)]
     opens_at: Option<Instant>,
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false)]
     closes_at: Option<Instant>,
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, minimum = 1, maximum = 86_400, example = 900)]
     payment_window_s: Option<u32>,
-    #[serde(deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, maximum = 1_000_000, example = 50)]
     waitlist_capacity: Option<u32>,
 }

@@ -76,6 +76,10 @@ impl TokenVerifier {
 
     /// Verifies tokens with an issuer's public key, as PEM.
     pub fn public_key(kind: PublicKeyKind, pem: &str) -> Result<Self, BadKey> {
+        // A private key would do for verifying, and has no business here.
+        if pem.contains("PRIVATE") {
+            return Err(BadKey::NotPublicKey(kind));
+        }
         let pem = pem.as_bytes();
         let (key, algorithm) = match kind {
             PublicKeyKind::Rs256 => (DecodingKey::from_rsa_pem(pem), Algorithm::RS256),

@@ -19,6 +19,7 @@ use crate::context::Ctx;
 use crate::problem::Problem;
 
 pub(crate) use requests::{HttpMeters, Outcome};
+pub(crate) use sample::Samples;
 pub use sheet::{MetricSheet, MetricSource};
 
 pub(crate) fn routes() -> OpenApiRouter<Ctx> {

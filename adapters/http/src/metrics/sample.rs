@@ -1,39 +1,23 @@
 //! What is looked up when the page is asked for.
 
-use std::time::Duration;
-
 use seckill_application::Meters;
-use seckill_application::ports::VoucherFilter;
+use seckill_application::ports::{Backlog, VoucherFilter};
+use seckill_domain::{PartitionId, Pulse, VoucherId};
 
 use super::MetricSheet;
-use crate::health::{Health, Vitals};
+use crate::health::{Health, in_time};
 
 /// Most vouchers on the page, the newest first.
 const VOUCHERS_MAX: usize = 100;
-/// How long a neighbour may take; beyond it its numbers are left out.
-const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(super) async fn write(health: &Health, sheet: &mut MetricSheet) {
-    let vitals = &health.vitals;
-    neighbours(health, sheet).await;
-    backlogs(health, sheet).await;
-    if tokio::time::timeout(PATIENCE, sales(vitals, sheet))
-        .await
-        .is_err()
-    {
-        tracing::debug!("no sales on the page of metrics: a neighbour took too long");
-    }
-    let remembered = vitals.remembered.len() as u64;
-    sheet.gauge(
-        "seckill_remembered_grants",
-        "Grants answered by this process that the ledger is not known to have",
-        &[],
-        remembered,
-    );
-    meters(&vitals.meters, sheet);
+/// What the neighbours said. What they did not say is left out of the page.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Samples {
+    backlogs: Vec<(PartitionId, Backlog)>,
+    sales: Vec<(VoucherId, Pulse)>,
 }
 
-async fn neighbours(health: &Health, sheet: &mut MetricSheet) {
+pub(super) async fn write(health: &Health, sheet: &mut MetricSheet) {
     let readiness = health.readiness().await;
     for neighbour in ["gate", "ledger"] {
         let up = u64::from(readiness.is_up(neighbour));
@@ -45,65 +29,80 @@ async fn neighbours(health: &Health, sheet: &mut MetricSheet) {
             up,
         );
     }
+    let samples = health.samples.get(Samples::take(health)).await;
+    samples.write(sheet);
+    let remembered = health.vitals.remembered.len() as u64;
+    sheet.gauge(
+        "seckill_remembered_grants",
+        "Grants answered by this process that the ledger is not known to have",
+        &[],
+        remembered,
+    );
+    meters(&health.vitals.meters, sheet);
 }
 
-async fn backlogs(health: &Health, sheet: &mut MetricSheet) {
-    for (partition, backlog) in health.backlogs().await.unwrap_or_default() {
-        let partition = partition.to_string();
-        let labels = [("partition", &*partition)];
-        for (name, help, value) in [
-            (
-                "seckill_stream_lag",
-                "Decisions that the ledger does not have yet",
-                backlog.decisions,
-            ),
-            (
-                "seckill_stream_pending",
-                "Entries delivered and not acknowledged",
-                backlog.pending,
-            ),
-            (
-                "seckill_stream_entries",
-                "Entries in the stream",
-                backlog.length,
-            ),
-        ] {
-            sheet.gauge(name, help, &labels, value);
+impl Samples {
+    async fn take(health: &Health) -> Self {
+        let (backlogs, sales) = futures::join!(health.backlogs(), Self::sales(health));
+        Self {
+            backlogs: backlogs.unwrap_or_default(),
+            sales: sales.unwrap_or_default(),
         }
     }
-}
 
-/// Free units and waiting buyers of the vouchers on sale, as the gate has them.
-async fn sales(vitals: &Vitals, sheet: &mut MetricSheet) {
-    let ledger = &vitals.ledger.ledger;
-    let Ok(page) = ledger
-        .vouchers(VoucherFilter::OnSale, None, VOUCHERS_MAX)
-        .await
-    else {
-        return;
-    };
-    let ids: Vec<_> = page.items.iter().map(|voucher| voucher.id).collect();
-    let Ok(facts) = vitals.hot.gate.facts(&ids).await else {
-        return;
-    };
-    for (id, facts) in ids.iter().zip(facts) {
-        let Some(facts) = facts else { continue };
-        let id = id.to_string();
-        let labels = [("voucher", &*id)];
-        let free = u64::from(facts.pulse.free);
-        let waiting = u64::from(facts.pulse.waiting);
-        sheet.gauge(
-            "seckill_free_units",
-            "Units nobody has, at the gate",
-            &labels,
-            free,
-        );
-        sheet.gauge(
-            "seckill_waitlist_length",
-            "Buyers who wait",
-            &labels,
-            waiting,
-        );
+    /// Free units and waiting buyers of the vouchers on sale, as the gate has them.
+    async fn sales(health: &Health) -> Option<Vec<(VoucherId, Pulse)>> {
+        let (hot, rows) = (&health.vitals.hot, &health.vitals.ledger);
+        let on_sale = rows
+            .ledger
+            .vouchers(VoucherFilter::OnSale, None, VOUCHERS_MAX);
+        let page = in_time(on_sale).await?;
+        let ids: Vec<VoucherId> = page.items.iter().map(|voucher| voucher.id).collect();
+        let facts = in_time(hot.gate.facts(&ids)).await?;
+        let known = ids.into_iter().zip(facts);
+        Some(
+            known
+                .filter_map(|(id, facts)| Some((id, facts?.pulse)))
+                .collect(),
+        )
+    }
+
+    fn write(&self, sheet: &mut MetricSheet) {
+        for (partition, backlog) in &self.backlogs {
+            let partition = partition.to_string();
+            for (name, help, value) in [
+                (
+                    "seckill_stream_lag",
+                    "Decisions that the ledger does not have yet",
+                    backlog.decisions,
+                ),
+                (
+                    "seckill_stream_pending",
+                    "Entries delivered and not acknowledged",
+                    backlog.pending,
+                ),
+                (
+                    "seckill_stream_entries",
+                    "Entries in the stream",
+                    backlog.length,
+                ),
+            ] {
+                sheet.gauge(name, help, &[("partition", &*partition)], value);
+            }
+        }
+        for (voucher, pulse) in &self.sales {
+            let voucher = voucher.to_string();
+            for (name, help, value) in [
+                (
+                    "seckill_free_units",
+                    "Units nobody has, at the gate",
+                    pulse.free,
+                ),
+                ("seckill_waitlist_length", "Buyers who wait", pulse.waiting),
+            ] {
+                sheet.gauge(name, help, &[("voucher", &*voucher)], u64::from(value));
+            }
+        }
     }
 }
 

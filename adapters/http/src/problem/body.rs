@@ -18,7 +18,7 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 #[schema(as = Problem)]
 pub(crate) struct ProblemBody<'a> {
     /// A page about this kind of problem.
-    #[schema(example = "/problems#sold_out", format = "uri-reference")]
+    #[schema(value_type = String, example = "/problems#sold_out", format = "uri-reference")]
     r#type: TypeUri,
     /// The kind, for people.
     #[schema(example = "Sold out")]
@@ -40,7 +40,6 @@ pub(crate) struct ProblemBody<'a> {
     retryable: bool,
     /// What the request may have changed: `unknown` means that its outcome was lost; repeat it to
     /// find out.
-    #[schema(inline)]
     effect: EffectWord,
     /// The request's id, as in the `x-request-id` header and in the logs.
     #[schema(example = "f3a1c8d2-1b")]
@@ -71,8 +70,7 @@ pub(crate) struct ProblemBody<'a> {
     readiness: Option<&'a Readiness>,
 }
 
-#[derive(Debug, ToSchema)]
-#[schema(value_type = String)]
+#[derive(Debug)]
 struct TypeUri(&'static str);
 
 impl Serialize for TypeUri {
@@ -81,7 +79,9 @@ impl Serialize for TypeUri {
     }
 }
 
+/// What a request may have changed.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Effect)]
 #[serde(rename_all = "snake_case")]
 enum EffectWord {
     None,

@@ -32,6 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
         Problem::IdempotencyKeyReused,
     ];
     openapi::answers(&mut routes, "purchaseVoucher", &problems);
+    openapi::without_body(&mut routes, "purchaseVoucher");
     routes
 }
 
@@ -65,7 +66,6 @@ impl Default for PurchaseBody {
 struct PurchaseAnswer {
     /// `granted`: the units are yours; pay before the order expires. `waitlisted`: you wait.
     /// `already_held`: you have as many as you may.
-    #[schema(inline)]
     outcome: OutcomeWord,
     /// The order; of several that you hold, the first.
     order_id: Id,
@@ -87,7 +87,9 @@ struct PurchaseAnswer {
     poll_after_ms: Option<u32>,
 }
 
+/// What a buyer got.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = Outcome)]
 #[serde(rename_all = "snake_case")]
 enum OutcomeWord {
     Granted,
@@ -102,7 +104,7 @@ enum OutcomeWord {
 #[utoipa::path(post, path = "/v1/vouchers/{voucher_id}/purchases", operation_id = "purchaseVoucher",
     tag = "vouchers",
     params(VoucherParam, KeyHeader),
-    request_body(content = Option<PurchaseBody>, description = "May be left out: one unit."),
+    request_body(content = PurchaseBody, description = "May be left out: one unit."),
     responses(
         (status = 202, description = "Granted, or a new place on the waitlist.", body = PurchaseAnswer,
          headers(("Location" = String, description = "The order.")),

@@ -37,7 +37,6 @@ pub(crate) fn routes() -> OpenApiRouter<Ctx> {
 struct PlaceBody {
     /// The order that waits, or that was given its units.
     order_id: Id,
-    #[schema(inline)]
     status: PlaceStatus,
     /// The place, counted from 1; null once promoted.
     #[schema(required = true, example = 3)]
@@ -47,6 +46,7 @@ struct PlaceBody {
     length: u32,
 }
 
+/// Whether a place still waits.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum PlaceStatus {

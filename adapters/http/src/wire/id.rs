@@ -41,7 +41,7 @@ impl PartialSchema for Id {
         ObjectBuilder::new()
             .schema_type(SchemaType::Type(Type::String))
             .description(Some("A 64-bit identifier in decimal digits."))
-            .pattern(Some("^[1-9][0-9]{0,19}$"))
+            .pattern(Some("^(0|[1-9][0-9]{0,19})$"))
             .examples(["609848294759202817"])
             .into()
     }
