@@ -10,6 +10,7 @@ use crate::ports::{
     NewAdjustment, PurchaseGate, WithdrawReply,
 };
 use crate::retrying::retrying;
+use crate::serve_waitlist::nudge_waitlist;
 use crate::{Fault, SteerSale};
 
 /// What became of an adjustment.
@@ -122,7 +123,11 @@ impl AdjustStock {
         })
         .await?;
         match reply {
-            WithdrawReply::Withdrawn => self.in_ledger(to).await.map(|()| true),
+            WithdrawReply::Withdrawn => {
+                // The head may want more than there will ever be now.
+                nudge_waitlist(&*self.gate, wish.voucher).await;
+                self.in_ledger(to).await.map(|()| true)
+            }
             WithdrawReply::NotEnough { .. } => self.refuse(to).await.map(|()| false),
             WithdrawReply::NotLoaded(_) => {
                 Err(Fault::unknown("adjust_stock", "the gate is being loaded"))

@@ -6,6 +6,7 @@ use seckill_domain::{BuyerId, Forbidden, Order, OrderId, OrderStatus, Stage, Tra
 
 use crate::ports::{Clock, HotPath, LeaveReply, Ledger, LedgerPorts, PurchaseGate, Release};
 use crate::retrying::retrying;
+use crate::serve_waitlist::nudge_waitlist;
 use crate::{Fault, ReadOrders, RelayUpdates};
 
 /// What became of a cancellation.
@@ -70,10 +71,13 @@ impl CancelOrder {
     /// `None` if the order does not wait any more.
     async fn leave(&self, order: Order) -> Result<Option<CancelReply>, Fault> {
         match self.gate.leave(order.voucher, order.buyer).await? {
-            LeaveReply::Left(left) if left == order.id => Ok(Some(CancelReply::Cancelled(Order {
-                stage: Stage::Withdrawn,
-                ..order
-            }))),
+            LeaveReply::Left(left) if left == order.id => {
+                nudge_waitlist(&*self.gate, order.voucher).await;
+                Ok(Some(CancelReply::Cancelled(Order {
+                    stage: Stage::Withdrawn,
+                    ..order
+                })))
+            }
             LeaveReply::Left(_) | LeaveReply::AlreadyPromoted(_) => Ok(None),
             // It left a moment ago; the ledger is about to say so.
             LeaveReply::NotWaiting => {

@@ -59,7 +59,8 @@ impl GateUpkeep {
         for (voucher, facts) in vouchers.iter().zip(facts) {
             match facts {
                 None => self.wanted.request(*voucher),
-                Some(facts) if facts.pulse.waiting > 0 && facts.pulse.free > 0 => {
+                // Also without free units: the head may never be served and must make way.
+                Some(facts) if facts.pulse.waiting > 0 => {
                     self.relay.promote(*voucher).await?;
                 }
                 Some(_) => {}

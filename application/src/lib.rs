@@ -22,6 +22,7 @@ mod recover_partition;
 mod relay_updates;
 mod remembered_grants;
 mod retrying;
+mod serve_waitlist;
 mod steer_sale;
 mod waitlist_place;
 mod wanted_sales;

@@ -7,6 +7,7 @@ use seckill_domain::{GateVersion, VoucherId};
 use crate::ports::{
     FollowReply, GateLoader, GateUpdates, HotPath, LedgerPorts, NotLoaded, PurchaseGate,
 };
+use crate::serve_waitlist::serve_waitlist;
 use crate::{Fault, Meters, WantedSales};
 
 /// How far the gate got.
@@ -18,7 +19,7 @@ pub enum Relayed {
     NotLoaded,
 }
 
-/// Updates of one read, and promotions rounds of one call.
+/// Updates of one read, and reads of one call.
 const BATCH_MAX: usize = 100;
 const ROUNDS_MAX: usize = 1_000;
 
@@ -106,14 +107,8 @@ impl RelayUpdates {
         Ok(Relayed::NotLoaded)
     }
 
-    /// Serves the waitlist, or drains it when the sale is over, until there is nothing to do,
-    /// within bounds.
+    /// Serves the waitlist, or drains it when the sale is over, until there is nothing to do.
     pub async fn promote(&self, voucher: VoucherId) -> Result<(), Fault> {
-        for _ in 0..ROUNDS_MAX {
-            if !self.gate.promote(voucher).await? {
-                break;
-            }
-        }
-        Ok(())
+        serve_waitlist(&*self.gate, voucher).await
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use seckill_domain::{BuyerId, OrderId, VoucherId};
 
 use crate::ports::{HotPath, LeaveReply, NotLoaded, Place, PurchaseGate};
+use crate::serve_waitlist::nudge_waitlist;
 use crate::{Fault, WantedSales};
 
 /// What became of leaving.
@@ -36,12 +37,16 @@ impl WaitlistPlace {
         self.gate.place(voucher, buyer).await
     }
 
-    /// Gives a place up. Repeatable.
+    /// Gives a place up. Repeatable. What had accumulated for it serves the next.
     pub async fn leave(&self, voucher: VoucherId, buyer: BuyerId) -> Result<LeavePlace, Fault> {
         match self.gate.leave(voucher, buyer).await? {
-            LeaveReply::Left(_)
-            | LeaveReply::NotWaiting
-            | LeaveReply::NotLoaded(NotLoaded::Retired) => Ok(LeavePlace::NotWaiting),
+            LeaveReply::Left(_) => {
+                nudge_waitlist(&*self.gate, voucher).await;
+                Ok(LeavePlace::NotWaiting)
+            }
+            LeaveReply::NotWaiting | LeaveReply::NotLoaded(NotLoaded::Retired) => {
+                Ok(LeavePlace::NotWaiting)
+            }
             LeaveReply::AlreadyPromoted(order) => Ok(LeavePlace::AlreadyPromoted(order)),
             LeaveReply::NotLoaded(_) => {
                 self.wanted.request(voucher);
