@@ -2,6 +2,7 @@
 
 mod migrate;
 mod serve;
+mod simulate;
 pub(crate) mod token;
 
 use std::ffi::OsString;
@@ -32,6 +33,8 @@ enum Command {
     Token(token::TokenArgs),
     /// Bring the database's schema up to date
     Migrate(migrate::MigrateArgs),
+    /// Send a crowd to a sale, and judge whether every promise was kept
+    Simulate(Box<simulate::SimulateArgs>),
     /// Print the OpenAPI document
     Openapi,
 }
@@ -70,6 +73,7 @@ impl Cli {
             Command::Serve(args) => serve::run(&args),
             Command::Token(args) => token::run(&args),
             Command::Migrate(args) => migrate::run(&args),
+            Command::Simulate(args) => simulate::run(&args),
             Command::Openapi => {
                 print(&seckill_http::openapi_json());
                 Ok(ExitCode::SUCCESS)

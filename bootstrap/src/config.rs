@@ -174,27 +174,34 @@ pub struct WorkerSettings {
     pub lease_ttl: Duration,
 }
 
-/// Everything that `serve` needs to know, checked.
+/// What the use cases and loops of a process need to know, checked.
 #[derive(Debug, Clone)]
-pub struct Config {
-    /// What this process does.
+pub struct EngineConfig {
+    /// Which loops run.
     pub role: Role,
-    /// Where it listens.
-    pub listen: SocketAddr,
     /// Whether pending migrations are applied at start.
     pub migrate: bool,
     /// Where gate and ledger are.
     pub stores: Stores,
     /// How many partitions the deployment has.
     pub partitions: Partitions,
-    /// How tokens are verified.
-    pub auth: Auth,
-    /// What the HTTP edge allows.
-    pub http: HttpSettings,
     /// How attempts are batched.
     pub batches: BatchSettings,
     /// How the loops work.
     pub workers: WorkerSettings,
+}
+
+/// Everything that `serve` needs to know, checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Everything but the HTTP edge.
+    pub engine: EngineConfig,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// How tokens are verified.
+    pub auth: Auth,
+    /// What the HTTP edge allows.
+    pub http: HttpSettings,
     /// Whether a demonstration voucher is put on sale; only in memory.
     pub demonstration: bool,
     /// Where log events go.

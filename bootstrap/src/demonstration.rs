@@ -49,10 +49,8 @@ pub(crate) async fn put_on_sale(system: &System, auth: &Auth) -> anyhow::Result<
         },
         total_units: UNITS,
     };
-    let drafted = system.draft.run(&new).await;
-    let voucher = drafted.map_err(|fault| anyhow::anyhow!(fault.chain()))??;
-    let published = system.steer.run(voucher.id, SteerCommand::Publish).await;
-    match published.map_err(|fault| anyhow::anyhow!(fault.chain()))? {
+    let voucher = system.draft.run(&new).await??;
+    match system.steer.run(voucher.id, SteerCommand::Publish).await? {
         SteerReply::Done(_) => {}
         other => bail!("the demonstration voucher was not published: {other:?}"),
     }

@@ -74,9 +74,3 @@ impl From<std::io::Error> for Failure {
         Self::Other(other.into())
     }
 }
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::Other(anyhow::anyhow!(fault.chain()))
-    }
-}

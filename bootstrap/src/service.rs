@@ -2,42 +2,29 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rand::Rng as _;
-use seckill_application::ports::Clock;
 use seckill_http::{HttpApp, HttpSettings};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::adapters::Adapters;
-use crate::clock::SystemClock;
-use crate::config::{BadSetting, Config, Role};
+use crate::config::{BadSetting, Config};
 use crate::demonstration::{self, Demonstration};
+use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::shutdown::Stop;
 use crate::wiring::System;
-use crate::workers::Workers;
 
 /// Connections that the system keeps for us until we accept them.
 const LISTEN_BACKLOG: i32 = 4_096;
-/// How long a stop waits until the ledger has what this process granted.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
-const DRAIN_PAUSE: Duration = Duration::from_millis(20);
-/// How long a stop waits for the loops: longer than a blocking read and a batch.
-const WORKERS_PATIENCE: Duration = Duration::from_secs(6);
 
 /// A service that runs until it is stopped.
 pub struct Service {
     address: SocketAddr,
-    system: Arc<System>,
-    adapters: Arc<Adapters>,
-    workers: Workers,
+    engine: Engine,
     http: JoinHandle<std::io::Result<()>>,
     demonstration: Option<Demonstration>,
-    role: Role,
     stop: Stop,
 }
 
@@ -48,51 +35,31 @@ impl Service {
         // A port that is taken is found out before anything else is touched. Until everything is
         // ready connections are refused.
         let door = Door::reserve(config.listen)?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let adapters = Adapters::connect(
-            &config.stores,
-            config.partitions,
-            config.migrate,
-            &clock,
-            &stop,
-        )
-        .await?;
-        let adapters = Arc::new(adapters);
-        let system = System::wire(&adapters, config.partitions, config.batches, clock);
-        let system = Arc::new(system);
-        let app = Self::app(config, &system, &stop)?;
-        let workers = Workers::start(
-            config.role,
-            system.clone(),
-            adapters.clone(),
-            config.workers,
-            process_name(),
-        );
+        let engine = Engine::start(&config.engine, &stop).await?;
+        let app = Self::app(config, engine.system(), &stop)?;
         let demonstration = if config.demonstration {
-            Some(demonstration::put_on_sale(&system, &config.auth).await?)
+            Some(demonstration::put_on_sale(engine.system(), &config.auth).await?)
         } else {
             None
         };
         let (address, listener) = door.open()?;
         let http = TaskTracker::new().spawn(seckill_http::serve(listener, app));
-        tracing::info!(%address, role = ?config.role, persistence = adapters.persistence, "serving");
+        let persistence = engine.persistence();
+        tracing::info!(%address, role = ?config.engine.role, persistence, "serving");
         Ok(Self {
             address,
-            system,
-            adapters,
-            workers,
+            engine,
             http,
             demonstration,
-            role: config.role,
             stop,
         })
     }
 
     fn app(config: &Config, system: &System, stop: &Stop) -> Result<HttpApp, Failure> {
-        let vitals = system.vitals(config.stores.backlog_max());
+        let vitals = system.vitals(config.engine.stores.backlog_max());
         let settings = HttpSettings {
             // A worker answers nothing but what is always answered: health and metrics.
-            in_flight_max: if config.role.serves() {
+            in_flight_max: if config.engine.role.serves() {
                 config.http.in_flight_max
             } else {
                 0
@@ -116,7 +83,7 @@ impl Service {
 
     /// The use cases that it serves.
     pub fn system(&self) -> &Arc<System> {
-        &self.system
+        self.engine.system()
     }
 
     pub(crate) fn demonstration(&self) -> Option<&Demonstration> {
@@ -130,7 +97,7 @@ impl Service {
             served = &mut self.http => served,
             () = self.stop.ended() => {
                 self.http.abort();
-                self.workers.end().await;
+                self.engine.end().await;
                 return Ok(());
             }
         };
@@ -138,36 +105,11 @@ impl Service {
             tracing::error!("the HTTP edge ended by itself");
         }
         tokio::select! {
-            () = self.finish() => tracing::info!("stopped"),
-            () = self.stop.ended() => self.workers.end().await,
+            () = self.engine.finish() => tracing::info!("stopped"),
+            () = self.stop.ended() => self.engine.end().await,
         }
         served.map_err(anyhow::Error::from)??;
         Ok(())
-    }
-
-    async fn finish(&self) {
-        if self.role.serves() {
-            self.drain().await;
-        }
-        self.workers.stop(WORKERS_PATIENCE).await;
-        self.adapters.close().await;
-    }
-
-    /// Nobody remembers this process's grants once it is gone: waits a little until the ledger has
-    /// them.
-    async fn drain(&self) {
-        let (clock, remembered) = (&self.system.clock, &self.system.remembered);
-        let deadline = clock.monotonic() + DRAIN_PATIENCE;
-        while !remembered.is_empty() && clock.monotonic() < deadline {
-            clock.sleep(DRAIN_PAUSE).await;
-        }
-        if !remembered.is_empty() {
-            let grants = remembered.len();
-            tracing::warn!(
-                grants,
-                "stopped before the ledger had every grant; the stream has them"
-            );
-        }
     }
 }
 
@@ -201,14 +143,4 @@ impl Door {
         let listener = TcpListener::from_std(self.0.into())?;
         Ok((listener.local_addr()?, listener))
     }
-}
-
-/// Unique among all processes of a deployment, and never used again.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "two processes must not agree on a name, whatever seed anybody chose"
-)]
-fn process_name() -> String {
-    let chance: u64 = rand::rng().next_u64();
-    format!("{}-{chance:016x}", std::process::id())
 }

@@ -13,8 +13,9 @@ use tracing_subscriber::EnvFilter;
 
 use super::args::{Algorithm, HttpArgs, OrderIds};
 use super::{
-    Auth, AuthArgs, AuthKey, BadSetting, Config, DEMO_SECRET, GateArgs, LogArgs, LogSettings,
-    RealStores, ServeArgs, StoreArgs, Stores, UrlArgs, WorkerArgs, WorkerSettings,
+    Auth, AuthArgs, AuthKey, BadSetting, Config, DEMO_SECRET, EngineConfig, GateArgs, LogArgs,
+    LogSettings, RealStores, Role, ServeArgs, StoreArgs, Stores, UrlArgs, WorkerArgs,
+    WorkerSettings,
 };
 
 const GATE: &str = "SECKILL_GATE";
@@ -30,22 +31,39 @@ fn bad(setting: &'static str, problem: impl Into<String>) -> BadSetting {
     }
 }
 
+impl EngineConfig {
+    pub(crate) fn check(
+        stores: &StoreArgs,
+        gate: &GateArgs,
+        workers: &WorkerArgs,
+    ) -> Result<Self, BadSetting> {
+        Ok(Self {
+            role: Role::All,
+            migrate: true,
+            stores: Stores::check(stores)?,
+            partitions: stores.partitions(),
+            batches: gate.settings(),
+            workers: workers.settings(),
+        })
+    }
+}
+
 impl Config {
     pub(crate) fn check(args: &ServeArgs) -> Result<Self, BadSetting> {
-        let stores = Stores::check(&args.stores)?;
-        let auth = Auth::check(&args.auth, stores.are_in_memory())?;
+        let engine = EngineConfig {
+            role: args.role,
+            migrate: !args.no_migrate,
+            ..EngineConfig::check(&args.stores, &args.gate, &args.workers)?
+        };
+        let in_memory = engine.stores.are_in_memory();
+        let auth = Auth::check(&args.auth, in_memory)?;
         auth.verifier()?;
         Ok(Self {
-            role: args.role,
             listen: args.listen,
-            migrate: !args.no_migrate,
-            partitions: args.stores.partitions(),
-            demonstration: stores.are_in_memory() && args.role.serves() && !args.no_demo,
-            stores,
+            demonstration: in_memory && args.role.serves() && !args.no_demo,
+            engine,
             auth,
             http: args.http.settings(),
-            batches: args.gate.settings(),
-            workers: args.workers.settings(),
             log: args.log.check()?,
         })
     }
@@ -273,11 +291,15 @@ impl WorkerArgs {
 
 impl LogArgs {
     pub(crate) fn check(&self) -> Result<LogSettings, BadSetting> {
+        self.check_with_default("info")
+    }
+
+    pub(crate) fn check_with_default(&self, level: &str) -> Result<LogSettings, BadSetting> {
         let filter = self
             .log
             .clone()
             .or_else(|| std::env::var("RUST_LOG").ok())
-            .unwrap_or_else(|| "info".to_owned());
+            .unwrap_or_else(|| level.to_owned());
         if EnvFilter::try_new(&filter).is_err() {
             let allowed = "must be a level (error, warn, info, debug, trace) or directives such as \
                            seckill=debug,info";

@@ -1,0 +1,110 @@
+//! Everything of a process but its HTTP edge: stores, use cases and loops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::Rng as _;
+use seckill_application::ports::Clock;
+
+use crate::adapters::Adapters;
+use crate::clock::SystemClock;
+use crate::config::{EngineConfig, Role};
+use crate::failure::Failure;
+use crate::shutdown::Stop;
+use crate::wiring::System;
+use crate::workers::Workers;
+
+/// How long a stop waits until the ledger has what this process granted.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
+const DRAIN_PAUSE: Duration = Duration::from_millis(20);
+/// How long a stop waits for the loops: longer than a blocking read and a batch.
+const WORKERS_PATIENCE: Duration = Duration::from_secs(6);
+
+/// The use cases over the chosen stores, with the loops that keep them going.
+pub(crate) struct Engine {
+    system: Arc<System>,
+    adapters: Arc<Adapters>,
+    workers: Workers,
+    role: Role,
+}
+
+impl Engine {
+    /// Connects, brings the schema up to date, and starts the loops. `stop` ends the start as well.
+    pub(crate) async fn start(config: &EngineConfig, stop: &Stop) -> Result<Self, Failure> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let adapters = Adapters::connect(
+            &config.stores,
+            config.partitions,
+            config.migrate,
+            &clock,
+            stop,
+        )
+        .await?;
+        let adapters = Arc::new(adapters);
+        let system = System::wire(&adapters, config.partitions, config.batches, clock);
+        let system = Arc::new(system);
+        let workers = Workers::start(
+            config.role,
+            system.clone(),
+            adapters.clone(),
+            config.workers,
+            process_name(),
+        );
+        Ok(Self {
+            system,
+            adapters,
+            workers,
+            role: config.role,
+        })
+    }
+
+    pub(crate) fn system(&self) -> &Arc<System> {
+        &self.system
+    }
+
+    pub(crate) fn persistence(&self) -> &str {
+        &self.adapters.persistence
+    }
+
+    /// Stops in order: what was granted here reaches the ledger, batches are finished, leases are
+    /// given back.
+    pub(crate) async fn finish(&self) {
+        if self.role.serves() {
+            self.drain().await;
+        }
+        self.workers.stop(WORKERS_PATIENCE).await;
+        self.adapters.close().await;
+    }
+
+    /// Stops at once.
+    pub(crate) async fn end(&self) {
+        self.workers.end().await;
+    }
+
+    /// Nobody remembers this process's grants once it is gone: waits a little until the ledger has
+    /// them.
+    async fn drain(&self) {
+        let (clock, remembered) = (&self.system.clock, &self.system.remembered);
+        let deadline = clock.monotonic() + DRAIN_PATIENCE;
+        while !remembered.is_empty() && clock.monotonic() < deadline {
+            clock.sleep(DRAIN_PAUSE).await;
+        }
+        if !remembered.is_empty() {
+            let grants = remembered.len();
+            tracing::warn!(
+                grants,
+                "stopped before the ledger had every grant; the stream has them"
+            );
+        }
+    }
+}
+
+/// Unique among all processes of a deployment, and never used again.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "two processes must not agree on a name, whatever seed anybody chose"
+)]
+fn process_name() -> String {
+    let chance: u64 = rand::rng().next_u64();
+    format!("{}-{chance:016x}", std::process::id())
+}
