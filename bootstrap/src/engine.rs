@@ -17,6 +17,8 @@ use crate::workers::Workers;
 /// How long a stop waits until the ledger has what this process granted.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 const DRAIN_PAUSE: Duration = Duration::from_millis(20);
+/// How long a start waits for the first order id.
+const IDS_PATIENCE: Duration = Duration::from_secs(15);
 /// How long a stop waits for the loops: longer than a blocking read and a batch.
 const WORKERS_PATIENCE: Duration = Duration::from_secs(6);
 
@@ -43,6 +45,9 @@ impl Engine {
         let adapters = Arc::new(adapters);
         let system = System::wire(&adapters, config.partitions, config.batches, clock);
         let system = Arc::new(system);
+        if config.role.serves() {
+            wait_for_order_ids(&system, stop).await?;
+        }
         let workers = Workers::start(
             config.role,
             system.clone(),
@@ -97,6 +102,30 @@ impl Engine {
             );
         }
     }
+}
+
+/// On a hot store that is new the first order id has to wait until no earlier process can hold a
+/// lease any more. Better now than in the first buyer's request.
+async fn wait_for_order_ids(system: &System, stop: &Stop) -> Result<(), Failure> {
+    let begun = system.clock.monotonic();
+    let mut fault = None;
+    while system.clock.monotonic().saturating_sub(begun) < IDS_PATIENCE {
+        let tried = tokio::select! {
+            tried = system.hot.order_ids.next() => tried,
+            () = stop.asked_for() => return Err(Failure::Stopped),
+        };
+        match tried {
+            Ok(_) => return Ok(()),
+            Err(failed) => fault = Some(failed),
+        }
+        system.clock.sleep(DRAIN_PAUSE).await;
+    }
+    let problem = match fault {
+        Some(fault) => fault.chain(),
+        None => "gives no order ids in time".to_owned(),
+    };
+    let setting = "SECKILL_GATE";
+    Err(Failure::Neighbour { setting, problem })
 }
 
 /// Unique among all processes of a deployment, and never used again.
