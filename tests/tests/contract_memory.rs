@@ -249,3 +249,15 @@ mod ledger_waitlist {
 mod gate_updates {
     seckill_tests::gate_updates!(super::ledger_stand);
 }
+
+mod ledger_limits {
+    seckill_tests::ledger_limits!(super::ledger_stand);
+}
+
+mod ledger_overdue {
+    seckill_tests::ledger_overdue!(super::ledger_stand);
+}
+
+mod ledger_snapshots {
+    seckill_tests::ledger_snapshots!(super::ledger_stand);
+}

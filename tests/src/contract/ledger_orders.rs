@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use seckill_application::ports::{Release, UnitOfWork};
 use seckill_domain::{
-    BuyerId, Claim, GateChange, GateUpdate, Order, OrderStatus, PaymentId, Stage, VoucherTerms,
+    BuyerId, Claim, GateChange, GateUpdate, Order, OrderStatus, PaymentId, Stage,
 };
 
-use super::desk::{Desk, SHORT_WINDOW, claim, release, terms};
+use super::desk::{Desk, claim, release};
 use super::{LedgerHarness, promises};
 
 promises! { ledger_orders over dyn LedgerHarness:
@@ -24,10 +24,6 @@ promises! { ledger_orders over dyn LedgerHarness:
     more_units_than_a_buyer_holds_do_not_come_back,
     more_units_than_there_are_do_not_come_back,
     an_unknown_order_cannot_be_locked,
-    overdue_orders_are_found_when_their_window_has_ended,
-    overdue_orders_come_oldest_first_and_not_too_many,
-    overdue_orders_that_somebody_handles_are_passed_over,
-    orders_that_are_settled_are_not_overdue,
 }
 
 async fn locked(unit: &mut dyn UnitOfWork, claim: &Claim) -> Order {
@@ -370,89 +366,4 @@ async fn an_unknown_order_cannot_be_locked(harness: &dyn LedgerHarness) {
             .unwrap(),
         None
     );
-}
-
-fn impatient() -> VoucherTerms {
-    VoucherTerms {
-        payment_window: SHORT_WINDOW,
-        ..terms(5)
-    }
-}
-
-async fn overdue(desk: &Desk<'_>, max: usize) -> Vec<Order> {
-    desk.begin().await.lock_overdue_orders(max).await.unwrap()
-}
-
-async fn overdue_orders_are_found_when_their_window_has_ended(harness: &dyn LedgerHarness) {
-    let desk = Desk::at(harness);
-    let patient = desk.voucher(5, 1).await;
-    let voucher = desk.on_sale(5, impatient()).await;
-    desk.granted(&patient, 1, 1).await;
-    let claim = desk.granted(&voucher, 1, 1).await;
-    let waiting = desk.joined(&voucher, 2, 2).await;
-    let order = desk.order(claim.order).await;
-    if !order.is_overdue(desk.now().await) {
-        let found = overdue(&desk, 10).await;
-        let late = desk.now().await;
-        assert!(
-            found.is_empty() || order.is_overdue(late),
-            "{found:?} at {late:?}"
-        );
-    }
-    harness
-        .elapse(SHORT_WINDOW + Duration::from_millis(50))
-        .await;
-    assert_eq!(overdue(&desk, 10).await, [order]);
-    assert_eq!(desk.status(&waiting).await, OrderStatus::Waiting);
-}
-
-async fn overdue_orders_come_oldest_first_and_not_too_many(harness: &dyn LedgerHarness) {
-    let desk = Desk::at(harness);
-    let voucher = desk.on_sale(50, impatient()).await;
-    let mut granted = Vec::new();
-    for buyer in 1..=5 {
-        granted.push(desk.granted(&voucher, buyer, 1).await.order);
-        harness.elapse(Duration::from_millis(20)).await;
-    }
-    harness.elapse(SHORT_WINDOW).await;
-    let found = overdue(&desk, 3).await;
-    let ids: Vec<_> = found.iter().map(|order| order.id).collect();
-    assert_eq!(ids, granted[..3]);
-    assert_eq!(overdue(&desk, 1_000).await.len(), 5);
-}
-
-async fn overdue_orders_that_somebody_handles_are_passed_over(harness: &dyn LedgerHarness) {
-    let desk = Desk::at(harness);
-    let voucher = desk.on_sale(50, impatient()).await;
-    let mut granted = Vec::new();
-    for buyer in 1..=4 {
-        granted.push(desk.granted(&voucher, buyer, 1).await.order);
-        harness.elapse(Duration::from_millis(20)).await;
-    }
-    harness.elapse(SHORT_WINDOW).await;
-    let mut first = desk.begin().await;
-    let mut second = desk.begin().await;
-    let ids = |orders: Vec<Order>| orders.iter().map(|order| order.id).collect::<Vec<_>>();
-    let mine = ids(first.lock_overdue_orders(2).await.unwrap());
-    assert_eq!(mine, granted[..2]);
-    let others = ids(second.lock_overdue_orders(10).await.unwrap());
-    assert_eq!(others, granted[2..]);
-    drop(first);
-    let again = ids(desk.begin().await.lock_overdue_orders(10).await.unwrap());
-    assert_eq!(again, granted[..2], "rolled back, they are free again");
-}
-
-async fn orders_that_are_settled_are_not_overdue(harness: &dyn LedgerHarness) {
-    let desk = Desk::at(harness);
-    let voucher = desk.on_sale(50, impatient()).await;
-    let [paid, cancelled] = [
-        desk.granted(&voucher, 1, 1).await,
-        desk.granted(&voucher, 2, 1).await,
-    ];
-    desk.pay(&paid).await;
-    desk.cancel(&cancelled).await;
-    harness
-        .elapse(SHORT_WINDOW + Duration::from_millis(50))
-        .await;
-    assert_eq!(overdue(&desk, 10).await, []);
 }

@@ -1,0 +1,230 @@
+//! `Ledger::sale_snapshot`: everything the gate needs about a sale, read at one moment.
+
+use seckill_application::ports::{Holder, KeyUse, LOAD_CHUNK_MAX, LoadChunk, SaleSnapshot};
+use seckill_domain::{
+    Claim, Decision, GateVersion, Held, LeftReason, OrderId, PlaceAtFirst, Remembered, Seat, Stage,
+    Ticket,
+};
+
+use super::desk::{Desk, claim, joining, keyed};
+use super::{LedgerHarness, promises};
+
+promises! { ledger_snapshots over dyn LedgerHarness:
+    a_snapshot_has_everything_the_gate_needs,
+    a_snapshot_of_an_empty_sale_is_empty,
+    a_snapshot_remembers_keys_of_orders_that_ended,
+    a_snapshot_says_who_was_promoted,
+    a_snapshot_keeps_a_buyers_orders_in_order,
+    a_large_snapshot_comes_in_chunks,
+    a_snapshot_is_of_one_moment,
+}
+
+async fn a_snapshot_has_everything_the_gate_needs(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(20, 5).await;
+    let held = keyed(&voucher, 1, 2, "held");
+    let waits = keyed(&voucher, 2, 3, "waits");
+    desk.apply(vec![Decision::Granted(held.clone()), joining(&waits, 7)])
+        .await;
+    let paid = desk.granted(&voucher, 3, 1).await;
+    desk.pay(&paid).await;
+    let released = desk.granted(&voucher, 4, 1).await;
+    let version = desk.cancel(&released).await;
+    let other = desk.voucher(20, 5).await;
+    desk.granted(&other, 5, 1).await;
+
+    let snapshot = desk.snapshot(voucher.id).await;
+    let stored = desk.stored(voucher.id).await;
+    assert_eq!(snapshot.sale.terms, stored.sale_terms());
+    assert_eq!((snapshot.sale.free, snapshot.sale.version), (17, version));
+    let partition = desk.partition_of(voucher.id);
+    assert_eq!(snapshot.sale.applied, desk.head(partition).await.applied);
+    let mut holders = vec![holder(&held, false), holder(&paid, false)];
+    holders.sort_by_key(|holder| holder.held.order);
+    let seat = Seat {
+        ticket: Ticket::new(7),
+        order: waits.order,
+        buyer: waits.buyer,
+        quantity: 3,
+        key: waits.key.clone(),
+    };
+    let mut keys = vec![
+        key_use(&held, PlaceAtFirst::Granted),
+        key_use(&waits, PlaceAtFirst::Waitlisted),
+    ];
+    keys.sort_by_key(|used| used.first.order);
+    let seats = vec![seat];
+    let expected = LoadChunk {
+        holders,
+        seats,
+        keys,
+    };
+    assert_eq!(whole(&snapshot), expected);
+}
+
+async fn a_snapshot_of_an_empty_sale_is_empty(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(20, 5).await;
+    let snapshot = desk.snapshot(voucher.id).await;
+    assert_eq!(whole(&snapshot), LoadChunk::default());
+    assert_eq!(snapshot.sale.free, 20);
+    assert_eq!(
+        snapshot.sale.applied.get(),
+        0,
+        "of a partition that was never written"
+    );
+}
+
+async fn a_snapshot_remembers_keys_of_orders_that_ended(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(20, 5).await;
+    let claims = [1, 2, 3].map(|buyer| keyed(&voucher, buyer, 1, "k"));
+    let [cancelled, refunded, left] = &claims;
+    let grants = claims[..2].iter().cloned().map(Decision::Granted);
+    let mut decisions: Vec<Decision> = grants.collect();
+    decisions.push(joining(left, 3));
+    decisions.push(Decision::Left {
+        claim: left.clone(),
+        reason: LeftReason::Withdrawn,
+    });
+    desk.apply(decisions).await;
+    desk.cancel(cancelled).await;
+    desk.pay(refunded).await;
+    let payment = "pay-1".parse().unwrap();
+    desk.turn(refunded, Stage::Refunded { payment }).await;
+    let all = whole(&desk.snapshot(voucher.id).await);
+    assert_eq!((all.holders.len(), all.seats.len()), (0, 0));
+    let mut expected = vec![
+        key_use(cancelled, PlaceAtFirst::Granted),
+        key_use(refunded, PlaceAtFirst::Granted),
+        key_use(left, PlaceAtFirst::Waitlisted),
+    ];
+    expected.sort_by_key(|used| used.first.order);
+    assert_eq!(all.keys, expected);
+}
+
+async fn a_snapshot_says_who_was_promoted(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(20, 5).await;
+    let promoted = keyed(&voucher, 1, 1, "k");
+    let decisions = vec![joining(&promoted, 1), Decision::Promoted(promoted.clone())];
+    desk.apply(decisions).await;
+    let all = whole(&desk.snapshot(voucher.id).await);
+    assert_eq!(all.holders, [holder(&promoted, true)]);
+    assert_eq!(all.keys, [key_use(&promoted, PlaceAtFirst::Waitlisted)]);
+    assert_eq!(all.seats, []);
+}
+
+/// The first one first: what a buyer at his limit is answered with.
+async fn a_snapshot_keeps_a_buyers_orders_in_order(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(20, 5).await;
+    let mut orders = Vec::new();
+    for _ in 0..4 {
+        // Ids as the generators issue them: they rise.
+        let id = OrderId::new(1_000 + orders.len() as u64);
+        let claim = Claim {
+            order: id,
+            ..claim(&voucher, 1, 1)
+        };
+        desk.apply_one(Decision::Granted(claim)).await;
+        orders.push(id);
+    }
+    let snapshot = desk.snapshot(voucher.id).await;
+    let holders = snapshot.chunks.iter().flat_map(|chunk| &chunk.holders);
+    let found: Vec<OrderId> = holders.map(|holder| holder.held.order).collect();
+    assert_eq!(found, orders);
+}
+
+async fn a_large_snapshot_comes_in_chunks(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let many = LOAD_CHUNK_MAX + 300;
+    let voucher = desk.voucher(u32::try_from(many).unwrap(), 1).await;
+    let claims: Vec<Claim> = (0..many as u64)
+        .map(|buyer| claim(&voucher, 1 + buyer, 1))
+        .collect();
+    for part in claims.chunks(650) {
+        let grants = part.iter().cloned().map(Decision::Granted);
+        desk.apply(grants.collect()).await;
+    }
+    let snapshot = desk.snapshot(voucher.id).await;
+    for chunk in &snapshot.chunks {
+        let largest = chunk
+            .holders
+            .len()
+            .max(chunk.seats.len())
+            .max(chunk.keys.len());
+        assert!(largest <= LOAD_CHUNK_MAX, "{largest} at once");
+    }
+    let mut expected: Vec<Holder> = claims.iter().map(|claim| holder(claim, false)).collect();
+    expected.sort_by_key(|holder| holder.held.order);
+    assert_eq!(whole(&snapshot).holders, expected);
+    assert_eq!(snapshot.sale.free, 0);
+}
+
+/// Free units, holders and position must fit together while others write.
+async fn a_snapshot_is_of_one_moment(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(40, 1).await;
+    let write = async {
+        for buyer in 1..=40 {
+            desk.granted(&voucher, buyer, 1).await;
+        }
+    };
+    let read = async {
+        for _ in 0..25 {
+            let snapshot = desk.snapshot(voucher.id).await;
+            let held = whole(&snapshot).holders.len() as u64;
+            assert_eq!(u64::from(snapshot.sale.free) + held, 40);
+            assert_eq!(snapshot.sale.applied.get(), held);
+            let version = GateVersion::default();
+            let tally = desk
+                .ports
+                .ledger
+                .tally(voucher.id, version)
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(tally.stock + tally.awaiting_payment, 40);
+            assert_eq!(tally.head.applied.get(), u64::from(tally.awaiting_payment));
+            tokio::task::yield_now().await;
+        }
+    };
+    futures::join!(write, read);
+}
+
+/// All chunks of a snapshot together.
+fn whole(snapshot: &SaleSnapshot) -> LoadChunk {
+    let mut all = LoadChunk::default();
+    for chunk in &snapshot.chunks {
+        all.holders.extend_from_slice(&chunk.holders);
+        all.seats.extend_from_slice(&chunk.seats);
+        all.keys.extend_from_slice(&chunk.keys);
+    }
+    all.holders.sort_by_key(|holder| holder.held.order);
+    all.seats.sort_by_key(|seat| seat.ticket);
+    all.keys.sort_by_key(|used| used.first.order);
+    all
+}
+
+fn holder(claim: &Claim, promoted: bool) -> Holder {
+    let held = Held {
+        order: claim.order,
+        quantity: claim.quantity,
+        promoted,
+    };
+    let buyer = claim.buyer;
+    Holder { buyer, held }
+}
+
+fn key_use(claim: &Claim, first: PlaceAtFirst) -> KeyUse {
+    KeyUse {
+        buyer: claim.buyer,
+        key: claim.key.clone().expect("a key"),
+        first: Remembered {
+            order: claim.order,
+            quantity: claim.quantity,
+            first,
+        },
+    }
+}
