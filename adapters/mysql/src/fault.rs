@@ -48,22 +48,20 @@ impl Trouble {
         }
     }
 
-    /// Sorts by the server's error number, or else by the class of its SQLSTATE. The numbers are
-    /// those of both servers; those without a class of their own are named.
+    /// Sorts by the class of the error's SQLSTATE, and by number where the class says too little.
+    /// (MariaDB's violated check, 4025, is of class 23.)
     fn of_answer(number: u16, state: &str) -> fn(sqlx::Error) -> Self {
         const DEADLOCK: u16 = 1213;
         const LOCK_WAIT_TIMEOUT: u16 = 1205;
         const CHECK_VIOLATED: u16 = 3819;
-        const CHECK_VIOLATED_MARIADB: u16 = 4025;
-        const WRONG_VALUE_FOR_FIELD: u16 = 1366;
+        const WRONG_VALUE: u16 = 1366;
         const DATA_TRUNCATED: u16 = 1265;
-        const NO_DEFAULT_FOR_FIELD: u16 = 1364;
+        const NO_DEFAULT: u16 = 1364;
         match (number, state.get(..2).unwrap_or("")) {
-            (DEADLOCK | LOCK_WAIT_TIMEOUT, _) => Self::Contended,
-            (CHECK_VIOLATED, _) | (CHECK_VIOLATED_MARIADB, "23") => Self::Refused,
-            (WRONG_VALUE_FOR_FIELD | DATA_TRUNCATED | NO_DEFAULT_FOR_FIELD, _) => Self::Refused,
-            (_, "22" | "23") => Self::Refused,
-            (_, "40") => Self::Contended,
+            (DEADLOCK | LOCK_WAIT_TIMEOUT, _) | (_, "40") => Self::Contended,
+            (CHECK_VIOLATED | WRONG_VALUE | DATA_TRUNCATED | NO_DEFAULT, _) | (_, "22" | "23") => {
+                Self::Refused
+            }
             (_, "21" | "28" | "42" | "0A") => |error| Self::Broken(error.into()),
             // Shutting down, read-only, out of space, killed: whatever it is, the server cannot
             // work now.
@@ -98,10 +96,28 @@ impl Trouble {
             || matches!(self, Self::Broken(source) if is_answer(source.as_ref()))
     }
 
-    /// Whether a fresh connection may fare better: this one had gone stale.
+    /// Whether a fresh connection may fare better: this one had gone stale, or was ended by the
+    /// server, which may still leave a last word (killed, or silent for too long) to be read.
     pub(crate) fn is_stale_connection(&self) -> bool {
-        matches!(self, Self::Lost(sqlx::Error::Io(_)))
+        const KILLED: u16 = 1927;
+        const SILENT: u16 = 4031;
+        match self {
+            Self::Lost(sqlx::Error::Io(_)) => true,
+            Self::Lost(sqlx::Error::Database(answer)) => answer
+                .try_downcast_ref::<MySqlDatabaseError>()
+                .is_some_and(|answer| matches!(answer.number(), KILLED | SILENT)),
+            _ => false,
+        }
     }
+}
+
+/// Refuses a call that asks for more than its port allows.
+pub(crate) fn at_most(port: &'static str, asked: usize, max: usize) -> Result<(), Fault> {
+    if asked > max {
+        let what = format!("{asked} at once, at most {max} are allowed");
+        return Err(Fault::broken(port, what));
+    }
+    Ok(())
 }
 
 fn is_answer(error: &(dyn std::error::Error + 'static)) -> bool {

@@ -6,7 +6,7 @@ use seckill_application::ports::GateUpdates;
 use seckill_domain::{GateUpdate, GateVersion, VoucherId};
 use sqlx::mysql::MySqlRow;
 
-use crate::fault::Trouble;
+use crate::fault::{Trouble, at_most};
 use crate::row::get;
 use crate::session::statement;
 use crate::store::Store;
@@ -27,11 +27,12 @@ impl GateUpdates for Store {
         const PORT: &str = "gate_updates.after";
         const SQL: &str = "SELECT version, payload FROM gate_updates \
              WHERE voucher_id = ? AND version > ? ORDER BY version LIMIT ?";
+        at_most(PORT, max, UPDATES_MAX)?;
         let read = || {
             statement(SQL)
                 .bind(voucher.get())
                 .bind(after.get())
-                .bind(max.clamp(1, UPDATES_MAX) as u64)
+                .bind(max as u64)
         };
         let rows = self.read(PORT, read).await?;
         rows.iter()
@@ -44,7 +45,8 @@ impl GateUpdates for Store {
         const PORT: &str = "gate_updates.waiting";
         const SQL: &str = "SELECT voucher_id FROM gate_updates GROUP BY voucher_id \
              ORDER BY MIN(created_at), voucher_id LIMIT ?";
-        let read = || statement(SQL).bind(max.clamp(1, VOUCHERS_MAX) as u64);
+        at_most(PORT, max, VOUCHERS_MAX)?;
+        let read = || statement(SQL).bind(max as u64);
         let rows = self.read(PORT, read).await?;
         rows.iter()
             .map(|row| get(row, "voucher_id").map(VoucherId::new))

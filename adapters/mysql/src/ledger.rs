@@ -10,15 +10,17 @@ use seckill_domain::{
 };
 use sqlx::mysql::MySqlRow;
 
-use crate::fault::Trouble;
-use crate::row::{self, get, order_columns, select_voucher, wanted_ids};
+use crate::fault::{Trouble, at_most};
+use crate::json_rows::{json_ids, wanted_ids};
+use crate::row::{self, get, order_columns, select_voucher};
 use crate::session::statement;
 use crate::store::Store;
 use crate::unit_of_work::MySqlUnit;
 
-/// Most vouchers, and most orders, of one page.
+/// Most vouchers and orders of one page, and most stages of one call.
 const VOUCHERS_MAX: usize = 1_000;
 const ORDERS_MAX: usize = 100;
+const STAGES_MAX: usize = 1_000;
 
 macro_rules! page_of_vouchers {
     ($filter:literal) => {
@@ -105,7 +107,7 @@ impl Ledger for Store {
         limit: usize,
     ) -> Result<Page<Voucher>, Fault> {
         const PORT: &str = "ledger.vouchers";
-        let limit = limit.clamp(1, VOUCHERS_MAX);
+        at_most(PORT, limit, VOUCHERS_MAX)?;
         let highest = highest(before.map(VoucherId::get));
         let read = || {
             statement(vouchers_sql(filter))
@@ -134,6 +136,7 @@ impl Ledger for Store {
             wanted_ids!(),
             "LEFT JOIN orders o ON o.id = wanted.id"
         );
+        at_most(PORT, ids.len(), STAGES_MAX)?;
         let ids = json_ids(ids.iter().map(|id| id.get()));
         let rows = self.read(PORT, || statement(SQL).bind(&ids)).await?;
         let stages = all(PORT, &rows, stage_of)?;
@@ -152,7 +155,7 @@ impl Ledger for Store {
             order_columns!(),
             " FROM orders o WHERE o.user_id = ? AND o.id <= ? ORDER BY o.id DESC LIMIT ?"
         );
-        let limit = limit.clamp(1, ORDERS_MAX);
+        at_most(PORT, limit, ORDERS_MAX)?;
         let highest = highest(before.map(OrderId::get));
         let read = || {
             statement(SQL)
@@ -218,12 +221,6 @@ impl Ledger for Store {
             .await
             .map(drop)
     }
-}
-
-/// A JSON list, for `wanted_ids`.
-pub(crate) fn json_ids(ids: impl Iterator<Item = u64>) -> String {
-    let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
-    format!("[{}]", ids.join(","))
 }
 
 /// An order's stage, where the ledger has the order or a parked decision about it.

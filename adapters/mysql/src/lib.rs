@@ -14,6 +14,7 @@ mod admissions;
 mod config;
 mod fault;
 mod gate_updates;
+mod json_rows;
 mod ledger;
 mod meters;
 mod migrate;

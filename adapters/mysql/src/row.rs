@@ -33,16 +33,6 @@ macro_rules! select_voucher {
 }
 pub(crate) use select_voucher;
 
-/// Ids of a statement's first parameter, a JSON list of numbers, as the table `wanted`. A derived
-/// table, because MySQL does not lock rows that are joined to a table function directly.
-macro_rules! wanted_ids {
-    () => {
-        "(SELECT listed.id \
-           FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT UNSIGNED PATH '$')) listed) wanted "
-    };
-}
-pub(crate) use wanted_ids;
-
 /// Reads a column.
 pub(crate) fn get<'r, T>(row: &'r MySqlRow, column: &str) -> Result<T, Trouble>
 where

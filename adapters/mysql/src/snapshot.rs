@@ -148,9 +148,9 @@ fn add_parked(
         .collect();
     for row in rows {
         let decision = wire::read_decision(get(row, "payload")?)?;
-        let (claim, promoted) = match decision {
-            Some(Decision::Granted(claim)) => (claim, false),
-            Some(Decision::Promoted(claim)) => (claim, true),
+        let (claim, first) = match decision {
+            Some(Decision::Granted(claim)) => (claim, PlaceAtFirst::Granted),
+            Some(Decision::Promoted(claim)) => (claim, PlaceAtFirst::Waitlisted),
             _ => continue,
         };
         if !held.insert((claim.order, claim.buyer)) {
@@ -162,7 +162,7 @@ fn add_parked(
             held: Held {
                 order: claim.order,
                 quantity: claim.quantity,
-                promoted,
+                promoted: first == PlaceAtFirst::Waitlisted,
             },
         });
         let known = keys.iter().any(|used| used.first.order == claim.order);
@@ -170,7 +170,7 @@ fn add_parked(
             let first = Remembered {
                 order: claim.order,
                 quantity: claim.quantity,
-                first: PlaceAtFirst::Granted,
+                first,
             };
             let buyer = claim.buyer;
             keys.push(KeyUse { buyer, key, first });

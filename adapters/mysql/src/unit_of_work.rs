@@ -10,15 +10,16 @@ use seckill_domain::{
     VoucherId,
 };
 
-use crate::fault::Trouble;
+use crate::fault::{Trouble, at_most};
 use crate::session::Session;
 
 mod adjustments;
-pub(crate) use orders::rows_json;
-
 mod orders;
 mod releases;
 mod vouchers;
+
+/// Most orders of one call.
+const ROWS_MAX: usize = 1_000;
 
 /// A session with an open transaction. After any error it can only be rolled back: the database may
 /// have done so already, and a commit would make half of the work stand.
@@ -75,13 +76,17 @@ impl UnitOfWork for MySqlUnit {
     }
 
     async fn lock_overdue_orders(&mut self, max: usize) -> Result<Vec<Order>, Fault> {
+        const PORT: &str = "unit_of_work.lock_overdue_orders";
+        at_most(PORT, max, ROWS_MAX)?;
         let done = orders::lock_overdue(&mut self.session, max).await;
-        self.settle("unit_of_work.lock_overdue_orders", done)
+        self.settle(PORT, done)
     }
 
     async fn save_orders(&mut self, from: OrderStatus, orders: &[Order]) -> Result<usize, Fault> {
+        const PORT: &str = "unit_of_work.save_orders";
+        at_most(PORT, orders.len(), ROWS_MAX)?;
         let done = orders::save(&mut self.session, from, orders).await;
-        self.settle("unit_of_work.save_orders", done)
+        self.settle(PORT, done)
     }
 
     async fn release(
@@ -89,8 +94,10 @@ impl UnitOfWork for MySqlUnit {
         voucher: VoucherId,
         releases: &[Release],
     ) -> Result<GateVersion, Fault> {
+        const PORT: &str = "unit_of_work.release";
+        at_most(PORT, releases.len(), ROWS_MAX)?;
         let done = releases::release(&mut self.session, voucher, releases).await;
-        self.settle("unit_of_work.release", done)
+        self.settle(PORT, done)
     }
 
     async fn record_adjustment(

@@ -90,7 +90,8 @@ impl<'b> Judge<'b> {
     }
 
     fn decision(&mut self, place: Place, decision: &'b Decision) -> Result<Verdict, ParkReason> {
-        if !self.known.sales.contains_key(&decision.voucher()) {
+        let sale = self.known.sales.get(&decision.voucher());
+        if sale.is_none_or(|sale| sale.is_draft) {
             return Err(ParkReason::UnknownVoucher);
         }
         if decision.claim().is_some_and(|claim| !self.is_sound(claim)) {
@@ -138,19 +139,15 @@ impl<'b> Judge<'b> {
         };
         let waits = matches!(self.status(claim), None | Some(OrderStatus::Waiting));
         self.touch(place, claim);
-        match refusal {
-            Some(reason) => {
-                if waits {
-                    self.set(claim, OrderStatus::Rejected, Some(reason));
-                }
-                Verdict::Rejected(reason)
+        if let Some(reason) = refusal {
+            if waits {
+                self.set(claim, OrderStatus::Rejected, Some(reason));
             }
-            None => {
-                self.take(claim);
-                self.set(claim, OrderStatus::PendingPayment, None);
-                Verdict::Confirmed
-            }
+            return Verdict::Rejected(reason);
         }
+        self.take(claim);
+        self.set(claim, OrderStatus::PendingPayment, None);
+        Verdict::Confirmed
     }
 
     fn stored_reason(&self, claim: &Claim) -> RejectReason {
@@ -268,7 +265,7 @@ impl<'b> Judge<'b> {
         self.plan.settled.push(Settled {
             id: id.get(),
             state,
-            settled: place.0.get(),
+            sequence: place.0.get(),
         });
         Ok(verdict)
     }

@@ -1,24 +1,24 @@
 //! What the ledger knows about the items of a slice, read and locked in one go.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use seckill_application::ports::{AdjustmentState, BatchItem};
 use seckill_domain::{
     AdjustmentId, BuyerId, Claim, Decision, IdempotencyKey, OrderId, OrderStatus, RejectReason,
-    VoucherId,
+    SaleStatus, VoucherId,
 };
-use serde::Serialize;
 use sqlx::mysql::MySqlRow;
 
 use crate::fault::Trouble;
-use crate::ledger::json_ids;
-use crate::row::{self, get, get_count, wanted_ids};
+use crate::json_rows::{json_ids, json_rows, wanted_ids};
+use crate::row::{self, get, get_count};
 use crate::session::{Session, statement};
-use crate::unit_of_work::rows_json;
 
-/// A voucher that is or was on sale.
+/// A voucher.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownSale {
+    /// Never published: the gate cannot know it.
+    pub(super) is_draft: bool,
     pub(super) per_buyer_limit: u64,
     pub(super) stock: u64,
 }
@@ -41,7 +41,7 @@ pub(super) struct KnownAdjustment {
     pub(super) state: AdjustmentState,
 }
 
-/// Everything that decides about a slice's items. Vouchers that are unknown or drafts are not in it.
+/// Everything that decides about a slice's items.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) sales: HashMap<VoucherId, KnownSale>,
@@ -50,19 +50,6 @@ pub(super) struct Known {
     /// Live units.
     pub(super) holdings: HashMap<(VoucherId, BuyerId), u64>,
     pub(super) adjustments: HashMap<AdjustmentId, KnownAdjustment>,
-}
-
-#[derive(Serialize)]
-struct Holder {
-    voucher: u64,
-    buyer: u64,
-}
-
-#[derive(Serialize)]
-struct Key<'b> {
-    voucher: u64,
-    buyer: u64,
-    key: &'b str,
 }
 
 fn decisions(items: &[BatchItem]) -> impl Iterator<Item = &Decision> {
@@ -123,19 +110,16 @@ async fn keys(
 ) -> Result<HashMap<(VoucherId, BuyerId, IdempotencyKey), OrderId>, Trouble> {
     const SQL: &str = "SELECT o.id, o.voucher_id, o.user_id, o.idempotency_key \
          FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
-             voucher BIGINT UNSIGNED PATH '$.voucher', \
-             buyer BIGINT UNSIGNED PATH '$.buyer', \
-             idempotency_key VARCHAR(64) CHARACTER SET ascii PATH '$.key')) wanted \
+             voucher BIGINT UNSIGNED PATH '$[0]', \
+             buyer BIGINT UNSIGNED PATH '$[1]', \
+             idempotency_key VARCHAR(64) CHARACTER SET ascii PATH '$[2]')) wanted \
            STRAIGHT_JOIN orders o ON o.user_id = wanted.buyer AND o.voucher_id = wanted.voucher \
              AND o.idempotency_key = wanted.idempotency_key COLLATE ascii_bin";
     let keys = claims(items).filter_map(|claim| {
-        claim.key.as_ref().map(|key| Key {
-            voucher: claim.voucher.get(),
-            buyer: claim.buyer.get(),
-            key: key.as_str(),
-        })
+        let key = claim.key.as_ref()?;
+        Some((claim.voucher.get(), claim.buyer.get(), key.as_str()))
     });
-    let rows = session.rows(statement(SQL).bind(rows_json(keys)?)).await?;
+    let rows = session.rows(statement(SQL).bind(json_rows(keys)?)).await?;
     rows.iter().map(key).collect()
 }
 
@@ -155,19 +139,16 @@ async fn holdings(
 ) -> Result<HashMap<(VoucherId, BuyerId), u64>, Trouble> {
     const SQL: &str = "SELECT h.voucher_id, h.user_id, h.units \
          FROM (SELECT listed.voucher, listed.buyer FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
-             voucher BIGINT UNSIGNED PATH '$.voucher', \
-             buyer BIGINT UNSIGNED PATH '$.buyer')) listed) wanted \
+             voucher BIGINT UNSIGNED PATH '$[0]', \
+             buyer BIGINT UNSIGNED PATH '$[1]')) listed) wanted \
            STRAIGHT_JOIN holdings h ON h.voucher_id = wanted.voucher \
              AND h.user_id = wanted.buyer \
          FOR UPDATE";
     let holders: BTreeSet<(u64, u64)> = claims(items)
         .map(|claim| (claim.voucher.get(), claim.buyer.get()))
         .collect();
-    let holders = holders
-        .into_iter()
-        .map(|(voucher, buyer)| Holder { voucher, buyer });
     let rows = session
-        .rows(statement(SQL).bind(rows_json(holders)?))
+        .rows(statement(SQL).bind(json_rows(holders.into_iter())?))
         .await?;
     rows.iter()
         .map(|row| {
@@ -183,22 +164,21 @@ async fn sales(
     items: &[BatchItem],
 ) -> Result<HashMap<VoucherId, KnownSale>, Trouble> {
     const SQL: &str = concat!(
-        "SELECT v.id, v.per_buyer_limit, s.stock_units FROM ",
+        "SELECT v.id, v.status, v.per_buyer_limit, s.stock_units FROM ",
         wanted_ids!(),
         "STRAIGHT_JOIN vouchers v ON v.id = wanted.id \
-         STRAIGHT_JOIN voucher_stock s ON s.voucher_id = v.id \
-         WHERE v.status <> 'draft' FOR UPDATE"
+         STRAIGHT_JOIN voucher_stock s ON s.voucher_id = v.id FOR UPDATE"
     );
-    // In the order of their numbers, each once.
-    let vouchers: BTreeMap<u64, ()> = decisions(items)
-        .map(|decision| (decision.voucher().get(), ()))
+    let vouchers: BTreeSet<u64> = decisions(items)
+        .map(|decision| decision.voucher().get())
         .collect();
     let rows = session
-        .rows(statement(SQL).bind(json_ids(vouchers.into_keys())))
+        .rows(statement(SQL).bind(json_ids(vouchers.into_iter())))
         .await?;
     rows.iter()
         .map(|row| {
             let sale = KnownSale {
+                is_draft: row::read_sale(get(row, "status")?)? == SaleStatus::Draft,
                 per_buyer_limit: get_count(row, "per_buyer_limit")?.into(),
                 stock: get_count(row, "stock_units")?.into(),
             };

@@ -3,17 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::row::{reason_word, status_word};
 use seckill_application::ports::{BatchItem, EntryId, Verdict};
 use seckill_domain::{
     BuyerId, Claim, Decision, LeftReason, OrderStatus, RejectReason, Sequence, VoucherId,
 };
-use serde::Serialize;
-
-use crate::row::{reason_word, status_word};
 
 /// An order to insert. The amount, the currency and the end of the payment window come from its
 /// voucher's row.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct NewOrder<'b> {
     pub(super) id: u64,
     pub(super) voucher: u64,
@@ -31,7 +29,7 @@ pub(super) struct NewOrder<'b> {
 }
 
 /// An order to move on, if it still is as it was.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Move {
     pub(super) id: u64,
     pub(super) voucher: u64,
@@ -44,32 +42,16 @@ pub(super) struct Move {
     pub(super) settled: Option<u64>,
 }
 
-/// Units that a buyer takes on.
-#[derive(Debug, Serialize)]
-pub(super) struct Hold {
-    pub(super) voucher: u64,
-    pub(super) buyer: u64,
-    pub(super) units: u64,
-}
-
-/// Units that leave a voucher's stock; those withdrawn leave the total, too.
-#[derive(Debug, Serialize)]
-pub(super) struct Take {
-    pub(super) voucher: u64,
-    pub(super) units: u64,
-    pub(super) withdrawn: u64,
-}
-
 /// An adjustment that the gate has settled.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Settled {
     pub(super) id: u64,
     pub(super) state: &'static str,
-    pub(super) settled: u64,
+    pub(super) sequence: u64,
 }
 
 /// A message to park.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Park {
     pub(super) seq: u64,
     pub(super) millis: u64,
@@ -174,22 +156,6 @@ impl<'b> Plan<'b> {
         self.orders.sort_unstable_by_key(|order| order.id);
         self.moves.sort_unstable_by_key(|order| order.id);
         self.settled.sort_unstable_by_key(|settled| settled.id);
-    }
-
-    pub(super) fn holds(&self) -> impl Iterator<Item = Hold> {
-        self.holds.iter().map(|((voucher, buyer), units)| Hold {
-            voucher: voucher.get(),
-            buyer: buyer.get(),
-            units: *units,
-        })
-    }
-
-    pub(super) fn takes(&self) -> impl Iterator<Item = Take> {
-        self.takes.iter().map(|(voucher, units)| Take {
-            voucher: voucher.get(),
-            units: *units,
-            withdrawn: self.withdrawn.get(voucher).copied().unwrap_or(0),
-        })
     }
 }
 

@@ -10,8 +10,8 @@ use seckill_domain::{
 use sqlx::mysql::MySqlRow;
 
 use crate::fault::Trouble;
-use crate::ledger::json_ids;
-use crate::row::{self, get, wanted_ids};
+use crate::json_rows::{json_ids, wanted_ids};
+use crate::row::{self, get};
 use crate::session::statement;
 use crate::store::Store;
 

@@ -1,15 +1,14 @@
-//! The statements of a batch. Each writes any number of rows, which travel as one JSON parameter:
-//! one text, prepared once per connection, whatever the size of the batch.
+//! The statements of a batch. Each writes any number of rows.
 
 use seckill_application::ports::PartitionHead;
 use seckill_domain::{Epoch, PartitionId};
 use serde::Serialize;
 
-use super::plan::{Hold, Move, NewOrder, Park, Plan, Settled, Take};
+use super::plan::{Move, NewOrder, Park, Plan, Settled};
 use super::slice::Slice;
 use crate::fault::Trouble;
+use crate::json_rows::json_rows;
 use crate::session::{Session, Statement, statement};
-use crate::unit_of_work::rows_json;
 
 /// Whether every row was written that should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +48,9 @@ pub(super) async fn write(
 ) -> Result<Written, Trouble> {
     let all = insert_orders(session, &plan.orders).await?
         && move_orders(session, &plan.moves).await?
-        && hold(session, plan.holds()).await?
+        && hold(session, plan).await?
         && park(session, partition, epoch, &plan.parked).await?
-        && take(session, plan.takes()).await?
+        && take(session, plan).await?
         && settle(session, &plan.settled).await?;
     Ok(if all { Written::All } else { Written::NotAll })
 }
@@ -64,7 +63,7 @@ async fn run<T: Serialize>(
     rows: impl Iterator<Item = T>,
 ) -> Result<bool, Trouble> {
     let mut count = 0;
-    let rows = rows_json(rows.inspect(|_| count += 1))?;
+    let rows = json_rows(rows.inspect(|_| count += 1))?;
     if count == 0 {
         return Ok(true);
     }
@@ -84,33 +83,48 @@ async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result
                TIMESTAMPADD(SECOND, v.payment_window_s, UTC_TIMESTAMP(3)), NULL), \
             UTC_TIMESTAMP(3) \
          FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
-             id BIGINT UNSIGNED PATH '$.id', \
-             voucher BIGINT UNSIGNED PATH '$.voucher', \
-             buyer BIGINT UNSIGNED PATH '$.buyer', \
-             quantity INT UNSIGNED PATH '$.quantity', \
-             status VARCHAR(16) CHARACTER SET ascii PATH '$.status', \
-             reason VARCHAR(16) CHARACTER SET ascii PATH '$.reason', \
-             ticket BIGINT UNSIGNED PATH '$.ticket', \
-             idempotency_key VARCHAR(64) CHARACTER SET ascii PATH '$.key', \
-             joined BIGINT UNSIGNED PATH '$.joined', \
-             settled BIGINT UNSIGNED PATH '$.settled', \
-             created BIGINT PATH '$.created')) new \
+             id BIGINT UNSIGNED PATH '$[0]', \
+             voucher BIGINT UNSIGNED PATH '$[1]', \
+             buyer BIGINT UNSIGNED PATH '$[2]', \
+             quantity INT UNSIGNED PATH '$[3]', \
+             status VARCHAR(16) CHARACTER SET ascii PATH '$[4]', \
+             reason VARCHAR(16) CHARACTER SET ascii PATH '$[5]', \
+             ticket BIGINT UNSIGNED PATH '$[6]', \
+             idempotency_key VARCHAR(64) CHARACTER SET ascii PATH '$[7]', \
+             joined BIGINT UNSIGNED PATH '$[8]', \
+             settled BIGINT UNSIGNED PATH '$[9]', \
+             created BIGINT PATH '$[10]')) new \
            STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
          WHERE v.status <> 'draft'";
-    run(session, statement(SQL), orders.iter()).await
+    let rows = orders.iter().map(|new| {
+        (
+            new.id,
+            new.voucher,
+            new.buyer,
+            new.quantity,
+            new.status,
+            new.reason,
+            new.ticket,
+            new.key,
+            new.joined,
+            new.settled,
+            new.created,
+        )
+    });
+    run(session, statement(SQL), rows).await
 }
 
 async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trouble> {
     const SQL: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
-             id BIGINT UNSIGNED PATH '$.id', \
-             voucher BIGINT UNSIGNED PATH '$.voucher', \
-             buyer BIGINT UNSIGNED PATH '$.buyer', \
-             quantity INT UNSIGNED PATH '$.quantity', \
-             was VARCHAR(16) CHARACTER SET ascii PATH '$.was', \
-             status VARCHAR(16) CHARACTER SET ascii PATH '$.status', \
-             reason VARCHAR(16) CHARACTER SET ascii PATH '$.reason', \
-             joined BIGINT UNSIGNED PATH '$.joined', \
-             settled BIGINT UNSIGNED PATH '$.settled')) new \
+             id BIGINT UNSIGNED PATH '$[0]', \
+             voucher BIGINT UNSIGNED PATH '$[1]', \
+             buyer BIGINT UNSIGNED PATH '$[2]', \
+             quantity INT UNSIGNED PATH '$[3]', \
+             was VARCHAR(16) CHARACTER SET ascii PATH '$[4]', \
+             status VARCHAR(16) CHARACTER SET ascii PATH '$[5]', \
+             reason VARCHAR(16) CHARACTER SET ascii PATH '$[6]', \
+             joined BIGINT UNSIGNED PATH '$[7]', \
+             settled BIGINT UNSIGNED PATH '$[8]')) new \
            STRAIGHT_JOIN orders o ON o.id = new.id \
            STRAIGHT_JOIN vouchers v ON v.id = o.voucher_id \
          SET o.status = new.status, o.reason = new.reason, \
@@ -121,41 +135,63 @@ async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trou
              o.updated_at = UTC_TIMESTAMP(3) \
          WHERE o.status = new.was AND o.voucher_id = new.voucher AND o.user_id = new.buyer \
            AND o.quantity = new.quantity";
-    run(session, statement(SQL), moves.iter()).await
+    let rows = moves.iter().map(|new| {
+        (
+            new.id,
+            new.voucher,
+            new.buyer,
+            new.quantity,
+            new.was,
+            new.status,
+            new.reason,
+            new.joined,
+            new.settled,
+        )
+    });
+    run(session, statement(SQL), rows).await
 }
 
-async fn hold(session: &mut Session, holds: impl Iterator<Item = Hold>) -> Result<bool, Trouble> {
+async fn hold(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
     const SQL: &str = "INSERT INTO holdings (voucher_id, user_id, units, unit_limit) \
          SELECT v.id, new.buyer, new.units, v.per_buyer_limit \
          FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
-             voucher BIGINT UNSIGNED PATH '$.voucher', \
-             buyer BIGINT UNSIGNED PATH '$.buyer', \
-             units BIGINT PATH '$.units')) new \
+             voucher BIGINT UNSIGNED PATH '$[0]', \
+             buyer BIGINT UNSIGNED PATH '$[1]', \
+             units BIGINT PATH '$[2]')) new \
            STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
          ON DUPLICATE KEY UPDATE units = holdings.units + new.units";
-    run(session, statement(SQL), holds).await
+    let rows = plan
+        .holds
+        .iter()
+        .map(|((voucher, buyer), units)| (voucher.get(), buyer.get(), *units));
+    run(session, statement(SQL), rows).await
 }
 
-async fn take(session: &mut Session, takes: impl Iterator<Item = Take>) -> Result<bool, Trouble> {
+async fn take(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
     const SQL: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
-             voucher BIGINT UNSIGNED PATH '$.voucher', \
-             units BIGINT PATH '$.units', \
-             withdrawn BIGINT PATH '$.withdrawn')) taken \
+             voucher BIGINT UNSIGNED PATH '$[0]', \
+             units BIGINT PATH '$[1]', \
+             withdrawn BIGINT PATH '$[2]')) taken \
            STRAIGHT_JOIN voucher_stock s ON s.voucher_id = taken.voucher \
          SET s.stock_units = s.stock_units - taken.units, \
              s.total_units = s.total_units - taken.withdrawn \
          WHERE s.stock_units >= taken.units";
-    run(session, statement(SQL), takes).await
+    let rows = plan.takes.iter().map(|(voucher, units)| {
+        let withdrawn = plan.withdrawn.get(voucher).copied().unwrap_or(0);
+        (voucher.get(), *units, withdrawn)
+    });
+    run(session, statement(SQL), rows).await
 }
 
 async fn settle(session: &mut Session, settled: &[Settled]) -> Result<bool, Trouble> {
     const SQL: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
-             id BIGINT UNSIGNED PATH '$.id', \
-             state VARCHAR(16) CHARACTER SET ascii PATH '$.state', \
-             settled BIGINT UNSIGNED PATH '$.settled')) new \
+             id BIGINT UNSIGNED PATH '$[0]', \
+             state VARCHAR(16) CHARACTER SET ascii PATH '$[1]', \
+             sequence BIGINT UNSIGNED PATH '$[2]')) new \
            STRAIGHT_JOIN stock_adjustments a ON a.id = new.id \
-         SET a.state = new.state, a.settled_seq = new.settled, a.updated_at = UTC_TIMESTAMP(3)";
-    run(session, statement(SQL), settled.iter()).await
+         SET a.state = new.state, a.settled_seq = new.sequence, a.updated_at = UTC_TIMESTAMP(3)";
+    let rows = settled.iter().map(|new| (new.id, new.state, new.sequence));
+    run(session, statement(SQL), rows).await
 }
 
 async fn park(
@@ -170,15 +206,27 @@ async fn park(
          SELECT ?, ?, new.seq, new.millis, new.counter, new.voucher, new.claimed, new.units, \
             new.reason, new.payload, 'parked', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) \
          FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
-             seq BIGINT UNSIGNED PATH '$.seq', \
-             millis BIGINT UNSIGNED PATH '$.millis', \
-             counter BIGINT UNSIGNED PATH '$.counter', \
-             voucher BIGINT UNSIGNED PATH '$.voucher', \
-             claimed BIGINT UNSIGNED PATH '$.order', \
-             units INT UNSIGNED PATH '$.units', \
-             reason VARCHAR(16) CHARACTER SET ascii PATH '$.reason', \
-             payload TEXT CHARACTER SET utf8mb4 PATH '$.payload')) new \
+             seq BIGINT UNSIGNED PATH '$[0]', \
+             millis BIGINT UNSIGNED PATH '$[1]', \
+             counter BIGINT UNSIGNED PATH '$[2]', \
+             voucher BIGINT UNSIGNED PATH '$[3]', \
+             claimed BIGINT UNSIGNED PATH '$[4]', \
+             units INT UNSIGNED PATH '$[5]', \
+             reason VARCHAR(16) CHARACTER SET ascii PATH '$[6]', \
+             payload TEXT CHARACTER SET utf8mb4 PATH '$[7]')) new \
          ON DUPLICATE KEY UPDATE parked_messages.id = parked_messages.id";
     let insert = statement(SQL).bind(partition.get()).bind(epoch.get());
-    run(session, insert, parked.iter()).await
+    let rows = parked.iter().map(|new| {
+        (
+            new.seq,
+            new.millis,
+            new.counter,
+            new.voucher,
+            new.order,
+            new.units,
+            new.reason,
+            new.payload.as_str(),
+        )
+    });
+    run(session, insert, rows).await
 }

@@ -4,18 +4,11 @@ use std::collections::BTreeMap;
 
 use seckill_application::ports::Release;
 use seckill_domain::{GateChange, GateUpdate, GateVersion, VoucherId};
-use serde::Serialize;
 
-use super::orders::rows_json;
 use crate::fault::Trouble;
+use crate::json_rows::json_rows;
 use crate::session::{Session, statement};
 use crate::wire;
-
-#[derive(Serialize)]
-struct Returned {
-    buyer: u64,
-    units: u64,
-}
 
 pub(super) async fn release(
     session: &mut Session,
@@ -23,7 +16,7 @@ pub(super) async fn release(
     releases: &[Release],
 ) -> Result<GateVersion, Trouble> {
     const HOLDINGS: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
-             buyer BIGINT UNSIGNED PATH '$.buyer', units BIGINT PATH '$.units')) back \
+             buyer BIGINT UNSIGNED PATH '$[0]', units BIGINT PATH '$[1]')) back \
            STRAIGHT_JOIN holdings h ON h.voucher_id = ? AND h.user_id = back.buyer \
          SET h.units = h.units - back.units";
     let mut by_buyer: BTreeMap<u64, u64> = BTreeMap::new();
@@ -32,11 +25,8 @@ pub(super) async fn release(
     }
     let buyers = by_buyer.len() as u64;
     let units = by_buyer.values().sum();
-    let back = by_buyer
-        .into_iter()
-        .map(|(buyer, units)| Returned { buyer, units });
     let holdings = statement(HOLDINGS)
-        .bind(rows_json(back)?)
+        .bind(json_rows(by_buyer.into_iter())?)
         .bind(voucher.get());
     let found = session.execute(holdings).await?.rows_affected();
     if found != buyers {

@@ -13,7 +13,7 @@ fn at(when: Timestamp) -> Result<PrimitiveDateTime, Trouble> {
     moment(when).ok_or_else(|| Trouble::broken("a time outside the years 1 to 9999"))
 }
 
-/// Binds the settings, in the order of the columns from title to waitlist_capacity.
+/// Binds the settings, in the order of the columns from `title` to `waitlist_capacity`.
 fn bind_terms<'q>(
     statement: Statement<'q>,
     terms: &'q VoucherTerms,

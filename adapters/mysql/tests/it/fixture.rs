@@ -18,7 +18,7 @@ use crate::server::FreshDatabase;
 /// Everything is in partition 0.
 pub(crate) const PARTITION: PartitionId = PartitionId::new(0);
 
-pub(crate) const WINDOW: Duration = Duration::from_secs(900);
+pub(crate) const WINDOW: Duration = Duration::from_mins(15);
 pub(crate) const PRICE: u64 = 80;
 
 pub(crate) struct Fixture {

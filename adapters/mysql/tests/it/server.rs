@@ -75,7 +75,10 @@ fn start() -> Server {
             "--skip-log-bin",
         ])
         .args(["--innodb-buffer-pool-size=64M", "--performance-schema=ON"])
-        .args(["--max-connections=500"])
+        .args([
+            "--max-connections=500",
+            "--performance-schema-instrument=statement/%=ON",
+        ])
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();

@@ -5,11 +5,9 @@ use seckill_domain::{Claim, Decision, GateVersion, OrderId, PlaceAtFirst, Vouche
 
 use crate::fixture::{Fixture, batch};
 
-fn with_key(claim: Claim, key: &str) -> Claim {
-    Claim {
-        key: Some(key.parse().unwrap()),
-        ..claim
-    }
+fn with_key(mut claim: Claim, key: &str) -> Claim {
+    claim.key = Some(key.parse().unwrap());
+    claim
 }
 
 #[tokio::test]
