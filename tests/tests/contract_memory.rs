@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use seckill_application::ports::{Clock as _, HotPath, LedgerPorts};
+use seckill_application::ports::{Clock as _, HotPath, LedgerPorts, PurchaseGate};
+use seckill_decorators::{BatchSettings, BatchedGate, MeteredGate};
 use seckill_domain::{Partitions, Timestamp, VoucherId};
 use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger, Piece, VirtualClock};
 use seckill_tests::contract::{BACKLOG_LIMIT, Harm, HotHarness, LedgerHarness, PARTITIONS};
@@ -35,6 +36,19 @@ fn hot_stand() -> Ready<Option<HotStand>> {
         clock,
         partitions,
     }))
+}
+
+/// The gate of the store, inside everything that decorates it.
+async fn decorated_stand() -> Option<HotStand> {
+    let mut stand = hot_stand().await?;
+    stand.ports.gate = decorated(stand.ports.gate, stand.clock.clone());
+    Some(stand)
+}
+
+fn decorated(gate: Arc<dyn PurchaseGate>, clock: Arc<VirtualClock>) -> Arc<dyn PurchaseGate> {
+    let metered = MeteredGate::new(gate, clock.clone(), Arc::default());
+    let settings = BatchSettings::default();
+    Arc::new(BatchedGate::new(Arc::new(metered), clock, settings))
 }
 
 #[async_trait]
@@ -134,130 +148,10 @@ impl LedgerHarness for LedgerStand {
     }
 }
 
-mod gate_answers {
-    seckill_tests::gate_answers!(super::hot_stand);
-}
+seckill_tests::hot_path_contract!(crate::hot_stand);
+seckill_tests::ledger_contract!(crate::ledger_stand);
 
-mod gate_batches {
-    seckill_tests::gate_batches!(super::hot_stand);
-}
-
-mod gate_follow {
-    seckill_tests::gate_follow!(super::hot_stand);
-}
-
-mod gate_reads {
-    seckill_tests::gate_reads!(super::hot_stand);
-}
-
-mod gate_stock {
-    seckill_tests::gate_stock!(super::hot_stand);
-}
-
-mod gate_waitlist {
-    seckill_tests::gate_waitlist!(super::hot_stand);
-}
-
-mod gate_keys {
-    seckill_tests::gate_keys!(super::hot_stand);
-}
-
-mod gate_promotion {
-    seckill_tests::gate_promotion!(super::hot_stand);
-}
-
-mod gate_window {
-    seckill_tests::gate_window!(super::hot_stand);
-}
-
-mod loader_epochs {
-    seckill_tests::loader_epochs!(super::hot_stand);
-}
-
-mod loader_tokens {
-    seckill_tests::loader_tokens!(super::hot_stand);
-}
-
-mod loader_contents {
-    seckill_tests::loader_contents!(super::hot_stand);
-}
-
-mod loader_losses {
-    seckill_tests::loader_losses!(super::hot_stand);
-}
-
-mod loader_offers {
-    seckill_tests::loader_offers!(super::hot_stand);
-}
-
-mod loader_survivors {
-    seckill_tests::loader_survivors!(super::hot_stand);
-}
-
-mod leases {
-    seckill_tests::leases!(super::hot_stand);
-}
-
-mod order_ids {
-    seckill_tests::order_ids!(super::hot_stand);
-}
-
-mod stream_reading {
-    seckill_tests::stream_reading!(super::hot_stand);
-}
-
-mod stream_upkeep {
-    seckill_tests::stream_upkeep!(super::hot_stand);
-}
-
-mod gate_model {
-    seckill_tests::gate_model!(super::hot_stand);
-}
-
-mod ledger_adjustments {
-    seckill_tests::ledger_adjustments!(super::ledger_stand);
-}
-
-mod ledger_grants {
-    seckill_tests::ledger_grants!(super::ledger_stand);
-}
-
-mod ledger_orders {
-    seckill_tests::ledger_orders!(super::ledger_stand);
-}
-
-mod ledger_parking {
-    seckill_tests::ledger_parking!(super::ledger_stand);
-}
-
-mod ledger_positions {
-    seckill_tests::ledger_positions!(super::ledger_stand);
-}
-
-mod ledger_reads {
-    seckill_tests::ledger_reads!(super::ledger_stand);
-}
-
-mod ledger_vouchers {
-    seckill_tests::ledger_vouchers!(super::ledger_stand);
-}
-
-mod ledger_waitlist {
-    seckill_tests::ledger_waitlist!(super::ledger_stand);
-}
-
-mod gate_updates {
-    seckill_tests::gate_updates!(super::ledger_stand);
-}
-
-mod ledger_limits {
-    seckill_tests::ledger_limits!(super::ledger_stand);
-}
-
-mod ledger_overdue {
-    seckill_tests::ledger_overdue!(super::ledger_stand);
-}
-
-mod ledger_snapshots {
-    seckill_tests::ledger_snapshots!(super::ledger_stand);
+/// As the service has it: the gate counts what it answers, and attempts go together.
+mod decorated {
+    seckill_tests::purchase_gate_contract!(crate::decorated_stand);
 }

@@ -195,86 +195,8 @@ impl HotStand {
     }
 }
 
+seckill_tests::hot_path_contract!(crate::hot_stand);
+
 mod order_ids_by_daily_counter {
-    seckill_tests::order_ids!(super::daily_counter_stand);
-}
-
-mod gate_answers {
-    seckill_tests::gate_answers!(super::hot_stand);
-}
-
-mod gate_batches {
-    seckill_tests::gate_batches!(super::hot_stand);
-}
-
-mod gate_follow {
-    seckill_tests::gate_follow!(super::hot_stand);
-}
-
-mod gate_keys {
-    seckill_tests::gate_keys!(super::hot_stand);
-}
-
-mod gate_model {
-    seckill_tests::gate_model!(super::hot_stand);
-}
-
-mod gate_promotion {
-    seckill_tests::gate_promotion!(super::hot_stand);
-}
-
-mod gate_reads {
-    seckill_tests::gate_reads!(super::hot_stand);
-}
-
-mod gate_stock {
-    seckill_tests::gate_stock!(super::hot_stand);
-}
-
-mod gate_waitlist {
-    seckill_tests::gate_waitlist!(super::hot_stand);
-}
-
-mod gate_window {
-    seckill_tests::gate_window!(super::hot_stand);
-}
-
-mod leases {
-    seckill_tests::leases!(super::hot_stand);
-}
-
-mod loader_contents {
-    seckill_tests::loader_contents!(super::hot_stand);
-}
-
-mod loader_epochs {
-    seckill_tests::loader_epochs!(super::hot_stand);
-}
-
-mod loader_losses {
-    seckill_tests::loader_losses!(super::hot_stand);
-}
-
-mod loader_offers {
-    seckill_tests::loader_offers!(super::hot_stand);
-}
-
-mod loader_survivors {
-    seckill_tests::loader_survivors!(super::hot_stand);
-}
-
-mod loader_tokens {
-    seckill_tests::loader_tokens!(super::hot_stand);
-}
-
-mod order_ids {
-    seckill_tests::order_ids!(super::hot_stand);
-}
-
-mod stream_reading {
-    seckill_tests::stream_reading!(super::hot_stand);
-}
-
-mod stream_upkeep {
-    seckill_tests::stream_upkeep!(super::hot_stand);
+    seckill_tests::order_ids!(crate::daily_counter_stand);
 }

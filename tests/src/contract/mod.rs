@@ -80,3 +80,52 @@ macro_rules! promises {
     };
 }
 use promises;
+
+/// Stamps suites for one adapter, each into a module of its own.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! contract_suites {
+    ($stand:path: $($suite:ident)+) => {
+        $(
+            mod $suite {
+                $crate::$suite!($stand);
+            }
+        )+
+    };
+}
+
+/// Stamps every suite about admission control: what a decorator of the gate has to keep. Takes the
+/// path of the stand, from the root of the crate.
+#[macro_export]
+macro_rules! purchase_gate_contract {
+    ($stand:path) => {
+        $crate::contract_suites! { $stand:
+            gate_answers gate_batches gate_follow gate_keys gate_model gate_promotion gate_reads
+            gate_stock gate_waitlist gate_window
+        }
+    };
+}
+
+/// Stamps every suite about the ports that share one hot store.
+#[macro_export]
+macro_rules! hot_path_contract {
+    ($stand:path) => {
+        $crate::purchase_gate_contract!($stand);
+        $crate::contract_suites! { $stand:
+            leases loader_contents loader_epochs loader_losses loader_offers loader_survivors
+            loader_tokens order_ids stream_reading stream_upkeep
+        }
+    };
+}
+
+/// Stamps every suite about the ports that share one database.
+#[macro_export]
+macro_rules! ledger_contract {
+    ($stand:path) => {
+        $crate::contract_suites! { $stand:
+            gate_updates ledger_adjustments ledger_grants ledger_limits ledger_orders
+            ledger_overdue ledger_parking ledger_positions ledger_reads ledger_snapshots
+            ledger_vouchers ledger_waitlist
+        }
+    };
+}
