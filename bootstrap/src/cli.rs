@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::config::ServeArgs;
+use crate::config::{Config, ServeArgs};
 use crate::failure::Failure;
 
 /// Flash sales of vouchers: nobody oversells, nobody buys twice, nothing is lost.
@@ -54,6 +54,18 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Err(failure) => {
             let _ = writeln!(std::io::stderr(), "error: {failure}");
             failure.exit_code()
+        }
+    }
+}
+
+impl Config {
+    /// What `seckill serve` with these arguments would run with, the environment included.
+    pub fn from_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Self, Failure> {
+        let args = ["seckill", "serve"].into_iter().chain(args);
+        let cli = Cli::of(args.map(OsString::from)).map_err(anyhow::Error::from)?;
+        match cli.command {
+            Command::Serve(args) => Ok(Self::check(&args)?),
+            other => Err(anyhow::anyhow!("not a service: {other:?}").into()),
         }
     }
 }

@@ -1,0 +1,8 @@
+//! The program from outside, and the whole system in this process.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod client;
+mod program;
+mod service;
+mod settings;
