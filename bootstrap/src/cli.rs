@@ -19,7 +19,12 @@ use crate::failure::Failure;
 ///
 /// Without a command it serves; without settings everything is in memory.
 #[derive(Debug, Parser)]
-#[command(name = "seckill", version, max_term_width = 100)]
+#[command(
+    name = "seckill",
+    version,
+    max_term_width = 100,
+    override_usage = "seckill [COMMAND]"
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -72,12 +77,12 @@ impl Config {
 
 impl Cli {
     fn of(args: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let mut command = Self::command();
+        let command = Self::command();
         command
             .clone()
             .try_get_matches_from(with_default_command(args))
             .and_then(|matches| Self::from_arg_matches(&matches))
-            .map_err(|refusal| name_the_variable(refusal, &mut command))
+            .map_err(|refusal| name_the_variable(refusal, &command))
     }
 
     fn run(self) -> Result<ExitCode, Failure> {
@@ -114,7 +119,7 @@ fn with_default_command(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// A value may have come from the environment, so its variable is named beside its flag.
-fn name_the_variable(refusal: clap::Error, command: &mut clap::Command) -> clap::Error {
+fn name_the_variable(refusal: clap::Error, command: &clap::Command) -> clap::Error {
     let kind = refusal.kind();
     if !matches!(kind, ErrorKind::ValueValidation | ErrorKind::InvalidValue) {
         return refusal;
@@ -134,17 +139,10 @@ fn name_the_variable(refusal: clap::Error, command: &mut clap::Command) -> clap:
         return refusal;
     };
     let said = refusal.to_string();
-    let said = said.trim_start_matches("error: ").trim_end();
-    let (what, usage) = said.split_once("\n\nFor more").unwrap_or((said, ""));
-    let usage = if usage.is_empty() {
-        String::new()
-    } else {
-        format!("\n\nFor more{usage}")
-    };
-    command.error(
-        kind,
-        format!("{what}\n\n{flag} is {variable} in the environment{usage}"),
-    )
+    let what = said.trim_start_matches("error: ");
+    let what = what.split("\n\nFor more").next().unwrap_or(what).trim_end();
+    let where_else = format!("{flag} is {variable} in the environment");
+    clap::Error::raw(kind, format!("{what}\n{where_else}\n"))
 }
 
 /// Every variable of the environment that means something.

@@ -20,13 +20,19 @@ pub(super) fn table(plan: &Plan, history: &History, rushed: Duration) -> String 
         .sum();
     let _ = writeln!(
         text,
-        "{} buyers, {} units, voucher {}, seed {}: {presses} purchases in {:.3} s, {:.0} a second\n",
+        "{} buyers, {} units, voucher {}, seed {}: {presses} purchases in {:.3} s, {:.0} a second",
         plan.buyers,
         plan.units,
         history.voucher,
         plan.seed,
         rushed.as_secs_f64(),
         per_second(presses, rushed),
+    );
+    let waited = log.orders.values().filter(|order| order.waited).count();
+    let granted = log.orders.len() - waited;
+    let _ = writeln!(
+        text,
+        "{granted} orders were granted at once, {waited} waited\n"
     );
     let _ = writeln!(text, "  {:<14} {:<24} {:>9}", "call", "answer", "count");
     for ((call, word), count) in &log.answers {
