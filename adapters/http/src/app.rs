@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{BoxError, Router};
 use futures::FutureExt as _;
@@ -22,6 +22,7 @@ use crate::health::{Health, Vitals};
 use crate::metrics::HttpMeters;
 use crate::problem::Problem;
 use crate::rate_limit::RateLimits;
+use crate::report::FailureLog;
 use crate::request_id::{REQUEST_ID, RequestIds};
 use crate::router;
 use crate::settings::HttpSettings;
@@ -38,6 +39,7 @@ struct Inner {
     ctx: Ctx,
     router: Router,
     ids: RequestIds,
+    failures: FailureLog,
     in_flight: Semaphore,
 }
 
@@ -70,6 +72,7 @@ impl HttpApp {
             router: router::assemble(routes, &document).with_state(ctx.clone()),
             ctx,
             ids: RequestIds::new(),
+            failures: FailureLog::default(),
             in_flight,
         }))
     }
@@ -90,7 +93,14 @@ impl HttpApp {
             tracing::debug_span!("http.request", %method, path = uri.path(), request_id = ?id);
 
         let mut response = inner.guarded(request.map(Body::new)).instrument(span).await;
-        seal(&mut response, &method, &uri, id);
+        if let Some(problem) = problem_of(&mut response) {
+            let id = id.to_str().unwrap_or_default();
+            problem.write(&mut response, uri.path(), id);
+            inner
+                .failures
+                .report(&problem, &method, &uri, id, clock.monotonic());
+        }
+        seal(&mut response, id);
         if inner.ctx.stopping.is_cancelled() {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
@@ -161,17 +171,14 @@ impl Inner {
     }
 }
 
-/// Writes what every answer has: the problem's body, the request's id, and that nobody may keep it.
-fn seal(response: &mut Response, method: &Method, uri: &Uri, id: HeaderValue) {
-    let problem = response
-        .extensions_mut()
-        .remove::<Problem>()
-        .or_else(|| unnamed(response.status()));
-    if let Some(problem) = problem {
-        let id = id.to_str().unwrap_or_default();
-        problem.write(response, uri.path(), id);
-        report(&problem, method, uri, id);
-    }
+/// The problem that a response carries, or that it is without saying so.
+fn problem_of(response: &mut Response) -> Option<Problem> {
+    let carried = response.extensions_mut().remove::<Problem>();
+    carried.or_else(|| unnamed(response.status()))
+}
+
+/// Writes what every answer has: the request's id, and that nobody may keep or reinterpret it.
+fn seal(response: &mut Response, id: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id);
     headers
@@ -193,24 +200,5 @@ fn unnamed(status: StatusCode) -> Option<Problem> {
         Some(Problem::RouteNotFound)
     } else {
         None
-    }
-}
-
-/// Failures are logged here, once. Refusals are no failures.
-fn report(problem: &Problem, method: &Method, uri: &Uri, request_id: &str) {
-    let path = uri.path();
-    match problem {
-        Problem::Internal { .. } => {
-            tracing::error!(request_id, %method, path, "a handler panicked");
-        }
-        Problem::Unavailable {
-            cause: Some(fault), ..
-        } => {
-            tracing::warn!(request_id, %method, path, fault, "a neighbour failed");
-        }
-        Problem::Unavailable { cause: None, .. } => {
-            tracing::debug!(request_id, %method, path, "not answered in time");
-        }
-        _ => {}
     }
 }

@@ -20,6 +20,7 @@ mod openapi;
 mod orders;
 mod problem;
 mod rate_limit;
+mod report;
 mod request_id;
 mod router;
 mod serve;

@@ -167,14 +167,14 @@ fn common_problems(operation: &Operation) -> Vec<Problem> {
         .as_ref()
         .is_some_and(|needed| !needed.is_empty())
     {
-        problems.extend([
-            Problem::Unauthenticated("the token has expired"),
-            Problem::RateLimited { retry_after_s: 1 },
-        ]);
+        problems.push(Problem::Unauthenticated("the token has expired"));
     }
     let tags = operation.tags.as_deref().unwrap_or_default();
     if tags.iter().any(|tag| tag == "admin") {
         problems.push(Problem::Forbidden);
+    }
+    if tags.iter().all(|tag| tag != "operations") {
+        problems.push(Problem::RateLimited { retry_after_s: 1 });
     }
     if operation.request_body.is_some() {
         problems.extend([

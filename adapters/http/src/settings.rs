@@ -12,9 +12,12 @@ pub struct HttpSettings {
     pub body_timeout: Duration,
     /// How long a request may take; beyond it 503. A command goes on in the background.
     pub request_deadline: Duration,
-    /// How long the head of a request may take to arrive, and how long a connection may be idle;
-    /// beyond it the connection is closed.
+    /// How long the head of a request may take to arrive once it has begun, and the first one of a
+    /// connection at all; beyond it the connection is closed.
     pub header_timeout: Duration,
+    /// How long a connection may be idle between requests; beyond it it is closed. Longer than what
+    /// is usual for load balancers, who must be the first to close.
+    pub idle_timeout: Duration,
     /// How long a client may leave an answer unread; beyond it the connection is closed.
     pub unread_timeout: Duration,
     /// Most connections; further ones wait in the listener's queue.
@@ -35,7 +38,8 @@ impl Default for HttpSettings {
             body_bytes_max: 4_096,
             body_timeout: Duration::from_secs(3),
             request_deadline: Duration::from_secs(5),
-            header_timeout: Duration::from_secs(10),
+            header_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(75),
             unread_timeout: Duration::from_secs(15),
             connections_max: 10_000,
             in_flight_max: 4_096,

@@ -87,12 +87,48 @@ async fn a_connection_carries_many_requests() {
 async fn who_never_finishes_his_header_is_given_up() {
     let settings = HttpSettings {
         header_timeout: Duration::from_millis(200),
+        idle_timeout: Duration::from_mins(1),
         ..HttpSettings::default()
     };
     let served = Served::with(settings).await;
+    assert_eq!(served.exchange("").await, "");
     assert_eq!(served.exchange("GET /livez HTTP/1.1\r\nHost:").await, "");
-    let idle = served.exchange(GET).await;
-    assert_eq!(idle.matches("HTTP/1.1 200 OK").count(), 1, "{idle}");
+    let mut second = served.connect().await;
+    second.write_all(GET.as_bytes()).await.unwrap();
+    served.stand.clock.sleep(Duration::from_millis(100)).await;
+    second.write_all(b"GET /livez HTTP").await.unwrap();
+    let answers = read_to_end(&mut second).await;
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 1, "{answers}");
+    // One letter now and then does not help.
+    let mut slow = served.connect().await;
+    let dripping = async {
+        for letter in GET.as_bytes() {
+            if slow.write_all(&[*letter]).await.is_err() {
+                return true;
+            }
+            served.stand.clock.sleep(Duration::from_millis(20)).await;
+        }
+        false
+    };
+    assert!(dripping.await, "it was given up");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_may_be_idle_for_longer_than_a_header_may_take() {
+    let settings = HttpSettings {
+        header_timeout: Duration::from_millis(100),
+        idle_timeout: Duration::from_millis(900),
+        ..HttpSettings::default()
+    };
+    let served = Served::with(settings).await;
+    let mut stream = served.connect().await;
+    for _ in 0..2 {
+        stream.write_all(GET.as_bytes()).await.unwrap();
+        served.stand.clock.sleep(Duration::from_millis(300)).await;
+    }
+    let answers = read_to_end(&mut stream).await;
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2, "{answers}");
     served.stop().await;
 }
 
@@ -131,6 +167,26 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
     drop(one);
     assert_eq!(third.read(&mut byte).await.unwrap(), 1);
     drop((two, third));
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn connections_are_not_kept_while_places_are_scarce() {
+    let settings = HttpSettings {
+        connections_max: 4,
+        ..HttpSettings::default()
+    };
+    let served = Served::with(settings).await;
+    let mut first = served.connect().await;
+    first.write_all(GET.as_bytes()).await.unwrap();
+    served.stand.clock.sleep(Duration::from_millis(100)).await;
+    let others = (served.connect().await, served.connect().await);
+    served.stand.clock.sleep(Duration::from_millis(100)).await;
+    first.write_all(GET.as_bytes()).await.unwrap();
+    let answers = read_to_end(&mut first).await;
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2, "{answers}");
+    assert_eq!(answers.matches("connection: close").count(), 1, "{answers}");
+    drop(others);
     served.stop().await;
 }
 

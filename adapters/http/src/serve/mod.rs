@@ -1,15 +1,19 @@
 //! Accepts connections.
 
+mod patience;
+
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::{HeaderValue, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -18,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::{HttpApp, PeerAddress};
 use crate::metrics::HttpMeters;
 use crate::settings::HttpSettings;
+use patience::{PatientIo, Phase};
 
 /// How long to wait after the system could not give a connection: usually for a file descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -75,26 +80,30 @@ async fn pause(time: Duration) {
 struct Door {
     app: HttpApp,
     http: http1::Builder,
+    header_timeout: Duration,
     unread_timeout: Duration,
     places: Arc<Semaphore>,
+    /// With fewer places left, connections are not kept.
+    places_few: usize,
     graceful: GracefulShutdown,
     tasks: TaskTracker,
 }
 
 impl Door {
     fn new(app: HttpApp, settings: &HttpSettings) -> Self {
+        let places = settings.connections_max.min(Semaphore::MAX_PERMITS);
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(settings.header_timeout)
+            .header_read_timeout(settings.idle_timeout)
             .max_buf_size(HEAD_BYTES_MAX)
             .keep_alive(true);
         Self {
             app,
             http,
+            header_timeout: settings.header_timeout,
             unread_timeout: settings.unread_timeout,
-            places: Arc::new(Semaphore::new(
-                settings.connections_max.min(Semaphore::MAX_PERMITS),
-            )),
+            places: Arc::new(Semaphore::new(places)),
+            places_few: places.div_ceil(4),
             graceful: GracefulShutdown::new(),
             tasks: TaskTracker::new(),
         }
@@ -115,14 +124,27 @@ impl Door {
         prepare(&stream, self.unread_timeout);
         let app = self.app.clone();
         let peer = PeerAddress(peer.ip());
+        let phase = Phase::new();
+        let served = phase.clone();
+        let (places, places_few) = (self.places.clone(), self.places_few);
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-            let app = app.clone();
+            let (app, phase) = (app.clone(), served.clone());
+            let crowded = places.available_permits() < places_few;
+            phase.busy();
             async move {
                 request.extensions_mut().insert(peer);
-                Ok::<_, std::convert::Infallible>(app.answer(request).await)
+                let mut answer = app.answer(request).await;
+                if crowded {
+                    // Somebody else shall have the place.
+                    let close = HeaderValue::from_static("close");
+                    answer.headers_mut().insert(header::CONNECTION, close);
+                }
+                phase.idle();
+                Ok::<_, Infallible>(answer)
             }
         });
-        let connection = self.http.serve_connection(TokioIo::new(stream), service);
+        let io = PatientIo::new(stream, phase, self.header_timeout);
+        let connection = self.http.serve_connection(io, service);
         let connection = self.graceful.watch(connection);
         let open = HttpMeters::connection(self.app.context());
         self.tasks.spawn(async move {
