@@ -89,6 +89,7 @@ impl AdmissionLedger for Store {
             Ok(head) => {
                 let committed = session.commit().await;
                 committed.map_err(|trouble| trouble.at_commit(PORT))?;
+                self.keep(session);
                 Ok(head)
             }
             Err(trouble) => Err(give_up(session, PORT, trouble).await),

@@ -1,7 +1,7 @@
 //! The connections to one database, and the ports over them.
 
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use seckill_application::Fault;
@@ -47,6 +47,10 @@ pub struct LedgerServer {
 pub(crate) struct Store {
     pool: MySqlPool,
     writers: MySqlPool,
+    /// Sessions of order writers between two batches. A writer goes on with the one it has; through
+    /// the pool, each batch would ping the server, and now and then log in again because the
+    /// connection is not back yet.
+    kept: Mutex<Vec<Session>>,
     statement_timeout: Duration,
     attempts_max: u32,
     edits: Edits,
@@ -92,6 +96,7 @@ impl MySqlLedger {
         let store = Store {
             pool: pool(config.max_connections),
             writers: pool(config.writer_connections),
+            kept: Mutex::default(),
             statement_timeout: config.statement_timeout,
             attempts_max: config.max_connections.max(config.writer_connections) + 1,
             edits: Edits::new(&config.statement_edits),
@@ -143,7 +148,9 @@ impl MySqlLedger {
     /// Closes the connections once they are given back; calls from now on fail.
     pub async fn close(&self) {
         self.store.pool.close().await;
-        self.store.writers.close().await;
+        let closed = self.store.writers.close();
+        self.store.kept().clear();
+        closed.await;
     }
 }
 
@@ -167,7 +174,30 @@ impl Store {
 
     /// A transaction of an order writer.
     pub(crate) async fn begin_writing(&self, port: &'static str) -> Result<Session, Fault> {
+        while let Some(mut session) = self.next_kept() {
+            match session.begin().await {
+                Ok(()) => return Ok(session),
+                Err(trouble) if trouble.is_stale_connection() => {}
+                Err(trouble) => return Err(trouble.before_commit(port)),
+            }
+        }
         self.begin_in(&self.writers, Kind::Changes, port).await
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Session>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_kept(&self) -> Option<Session> {
+        self.kept().pop()
+    }
+
+    /// Keeps a writer's session, whose transaction has ended, for the next batch.
+    pub(crate) fn keep(&self, session: Session) {
+        let mut kept = self.kept();
+        if !self.writers.is_closed() {
+            kept.push(session);
+        }
     }
 
     /// A transaction that reads one moment of the database, with more time for each statement.

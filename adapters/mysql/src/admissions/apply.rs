@@ -89,6 +89,7 @@ async fn run(store: &Store, slice: Slice<'_>, look: Look) -> Result<Outcome, Fau
         Ok(Work::Done(verdicts)) => {
             let committed = session.commit().await;
             committed.map_err(|trouble| trouble.at_commit(PORT))?;
+            store.keep(session);
             return Ok(Outcome::Committed(verdicts));
         }
         Ok(Work::Stale(head)) => Outcome::Stale(head),
@@ -101,6 +102,7 @@ async fn run(store: &Store, slice: Slice<'_>, look: Look) -> Result<Outcome, Fau
     };
     let undone = session.rollback().await;
     undone.map_err(|trouble| trouble.before_commit(PORT))?;
+    store.keep(session);
     Ok(outcome)
 }
 

@@ -373,7 +373,7 @@ impl<'b> Draft<'b> {
         let order = NewOrder::settled(self.claim, sequence, self.entry, known.status);
         NewOrder {
             reason: known.reason.map(reason_word),
-            ticket: self.ticket.map_or(0, Ticket::get),
+            ticket: self.ticket.map(Ticket::get),
             key: order.key.filter(|_| self.with_key),
             joined: self.joined.map(Sequence::get),
             settled: self.settled.map(Sequence::get),

@@ -19,8 +19,7 @@ pub(super) struct NewOrder<'b> {
     pub(super) quantity: u32,
     pub(super) status: &'static str,
     pub(super) reason: Option<&'static str>,
-    /// 0 if it did not wait.
-    pub(super) ticket: u64,
+    pub(super) ticket: Option<u64>,
     pub(super) key: Option<&'b str>,
     pub(super) joined: Option<u64>,
     pub(super) settled: Option<u64>,
@@ -121,7 +120,7 @@ impl<'b> Plan<'b> {
                 self.take(claim);
             }
             Decision::Joined { claim, ticket } => self.orders.push(NewOrder {
-                ticket: ticket.get(),
+                ticket: Some(ticket.get()),
                 joined: Some(sequence.get()),
                 settled: None,
                 ..NewOrder::settled(claim, sequence, entry, OrderStatus::Waiting)
@@ -174,7 +173,7 @@ impl<'b> NewOrder<'b> {
             quantity: claim.quantity,
             status: status_word(status),
             reason: None,
-            ticket: 0,
+            ticket: None,
             key: claim
                 .key
                 .as_ref()

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::plan::{Move, NewOrder, Park, Plan, Settled};
 use super::slice::Slice;
 use crate::fault::Trouble;
-use crate::json_rows::json_rows;
+use crate::json_rows::json_parts;
 use crate::session::{Session, Statement, statement};
 
 /// Whether every row was written that should be.
@@ -59,16 +59,16 @@ pub(super) async fn write(
 /// counts two for a row that was there.)
 async fn run<T: Serialize>(
     session: &mut Session,
-    statement: Statement<'static>,
+    statement: impl Fn() -> Statement<'static>,
     rows: impl Iterator<Item = T>,
 ) -> Result<bool, Trouble> {
-    let mut count = 0;
-    let rows = json_rows(rows.inspect(|_| count += 1))?;
-    if count == 0 {
-        return Ok(true);
+    for part in json_parts(rows)? {
+        let done = session.execute(statement().bind(part.text)).await?;
+        if done.rows_affected() < part.count {
+            return Ok(false);
+        }
     }
-    let done = session.execute(statement.bind(rows)).await?;
-    Ok(done.rows_affected() >= count)
+    Ok(true)
 }
 
 async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result<bool, Trouble> {
@@ -76,7 +76,8 @@ async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result
            (id, voucher_id, user_id, quantity, amount_minor, currency, status, reason, ticket, \
             idempotency_key, joined_seq, settled_seq, created_at, expires_at, updated_at) \
          SELECT new.id, v.id, new.buyer, new.quantity, v.price_minor * new.quantity, v.currency, \
-            new.status, new.reason, new.ticket, new.idempotency_key, new.joined, new.settled, \
+            new.status, new.reason, COALESCE(new.ticket, 0), new.idempotency_key, new.joined, \
+            new.settled, \
             COALESCE(TIMESTAMPADD(MICROSECOND, new.created * 1000, '1970-01-01 00:00:00'), \
                      UTC_TIMESTAMP(3)), \
             IF(new.status = 'pending_payment', \
@@ -88,12 +89,12 @@ async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result
              buyer BIGINT UNSIGNED PATH '$[2]', \
              quantity INT UNSIGNED PATH '$[3]', \
              status VARCHAR(16) CHARACTER SET ascii PATH '$[4]', \
-             reason VARCHAR(16) CHARACTER SET ascii PATH '$[5]', \
-             ticket BIGINT UNSIGNED PATH '$[6]', \
+             settled BIGINT UNSIGNED PATH '$[5]', \
+             created BIGINT PATH '$[6]', \
              idempotency_key VARCHAR(64) CHARACTER SET ascii PATH '$[7]', \
              joined BIGINT UNSIGNED PATH '$[8]', \
-             settled BIGINT UNSIGNED PATH '$[9]', \
-             created BIGINT PATH '$[10]')) new \
+             ticket BIGINT UNSIGNED PATH '$[9]', \
+             reason VARCHAR(16) CHARACTER SET ascii PATH '$[10]')) new \
            STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
          WHERE v.status <> 'draft'";
     let rows = orders.iter().map(|new| {
@@ -103,15 +104,15 @@ async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result
             new.buyer,
             new.quantity,
             new.status,
-            new.reason,
-            new.ticket,
-            new.key,
-            new.joined,
             new.settled,
             new.created,
+            new.key,
+            new.joined,
+            new.ticket,
+            new.reason,
         )
     });
-    run(session, statement(SQL), rows).await
+    run(session, || statement(SQL), rows).await
 }
 
 async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trouble> {
@@ -148,7 +149,7 @@ async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trou
             new.settled,
         )
     });
-    run(session, statement(SQL), rows).await
+    run(session, || statement(SQL), rows).await
 }
 
 async fn hold(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
@@ -164,7 +165,7 @@ async fn hold(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
         .holds
         .iter()
         .map(|((voucher, buyer), units)| (voucher.get(), buyer.get(), *units));
-    run(session, statement(SQL), rows).await
+    run(session, || statement(SQL), rows).await
 }
 
 async fn take(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
@@ -180,7 +181,7 @@ async fn take(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
         let withdrawn = plan.withdrawn.get(voucher).copied().unwrap_or(0);
         (voucher.get(), *units, withdrawn)
     });
-    run(session, statement(SQL), rows).await
+    run(session, || statement(SQL), rows).await
 }
 
 async fn settle(session: &mut Session, settled: &[Settled]) -> Result<bool, Trouble> {
@@ -191,7 +192,7 @@ async fn settle(session: &mut Session, settled: &[Settled]) -> Result<bool, Trou
            STRAIGHT_JOIN stock_adjustments a ON a.id = new.id \
          SET a.state = new.state, a.settled_seq = new.sequence, a.updated_at = UTC_TIMESTAMP(3)";
     let rows = settled.iter().map(|new| (new.id, new.state, new.sequence));
-    run(session, statement(SQL), rows).await
+    run(session, || statement(SQL), rows).await
 }
 
 async fn park(
@@ -215,7 +216,7 @@ async fn park(
              reason VARCHAR(16) CHARACTER SET ascii PATH '$[6]', \
              payload TEXT CHARACTER SET utf8mb4 PATH '$[7]')) new \
          ON DUPLICATE KEY UPDATE parked_messages.id = parked_messages.id";
-    let insert = statement(SQL).bind(partition.get()).bind(epoch.get());
+    let insert = || statement(SQL).bind(partition.get()).bind(epoch.get());
     let rows = parked.iter().map(|new| {
         (
             new.seq,
