@@ -328,10 +328,6 @@ pub(crate) fn already_promoted() -> Problem {
     }
 }
 
-pub(crate) fn bad_field(field: &str, message: &str) -> Problem {
-    Problem::field(field, message)
-}
-
 /// The page that the `type` of every problem points to.
 pub(crate) fn problem_page() -> String {
     let mut rows = BTreeMap::new();

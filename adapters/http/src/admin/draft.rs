@@ -19,7 +19,7 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
     let mut routes = OpenApiRouter::default()
         .routes(routes!(create_voucher))
         .routes(routes!(get_any_voucher));
-    let invalid = openapi::bad_field("closes_at", "later than opens_at");
+    let invalid = Problem::field("closes_at", "later than opens_at");
     openapi::answers(&mut routes, "createVoucher", &[invalid]);
     openapi::answers(&mut routes, "getAnyVoucher", &[Problem::VoucherNotFound]);
     routes

@@ -41,10 +41,10 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
     ] {
         openapi::answers(&mut routes, id, &common);
     }
-    let past = openapi::bad_field("closes_at", "in the future when the voucher is published");
+    let past = Problem::field("closes_at", "in the future when the voucher is published");
     openapi::answers(&mut routes, "publishVoucher", &[past]);
     let frozen = Problem::FrozenAfterPublish(vec!["price_minor"]);
-    let invalid = openapi::bad_field("closes_at", "later than opens_at");
+    let invalid = Problem::field("closes_at", "later than opens_at");
     openapi::answers(&mut routes, "amendVoucher", &[frozen, invalid]);
     routes
 }

@@ -24,7 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
         Problem::NotEnoughFree,
         Problem::WrongStatus(SaleStatus::Draft),
         Problem::IdempotencyKeyReused,
-        openapi::bad_field("delta", DELTA),
+        Problem::field("delta", DELTA),
         Problem::Unavailable {
             effect: Effect::Unknown,
             retryable: true,

@@ -27,7 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
         Problem::OrderWaiting,
         Problem::OrderRejected,
         Problem::OrderRefunded,
-        openapi::bad_field("payment_id", PAYMENT_ID),
+        Problem::field("payment_id", PAYMENT_ID),
     ];
     openapi::answers(&mut routes, "payOrder", &problems);
     routes

@@ -21,7 +21,7 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
     openapi::answers(
         &mut routes,
         "listVouchers",
-        &[openapi::bad_field("limit", "1 to 100")],
+        &[Problem::field("limit", "1 to 100")],
     );
     openapi::answers(&mut routes, "getVoucher", &[Problem::VoucherNotFound]);
     routes

@@ -28,7 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
         Problem::Paused,
         Problem::LimitExceeded { remaining: 1 },
         Problem::Closed,
-        openapi::bad_field("quantity", QUANTITY),
+        Problem::field("quantity", QUANTITY),
         Problem::IdempotencyKeyReused,
     ];
     openapi::answers(&mut routes, "purchaseVoucher", &problems);
