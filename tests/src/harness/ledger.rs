@@ -63,8 +63,9 @@ impl Ledger {
             Option<u64>,
         );
         let rows: Vec<Row> = sqlx::query_as(
-            "SELECT id, user_id, quantity, CAST(status AS CHAR), CAST(reason AS CHAR), ticket, \
-             settled_seq FROM orders WHERE voucher_id = ?",
+            "SELECT id, user_id, quantity, CAST(status AS CHAR), \
+             NULLIF(CAST(reason AS CHAR), ''), NULLIF(ticket, 0), NULLIF(settled_seq, 0) \
+             FROM orders WHERE voucher_id = ?",
         )
         .bind(voucher.get())
         .fetch_all(&self.pool)

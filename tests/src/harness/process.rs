@@ -66,7 +66,10 @@ impl Process {
         let child = command
             .env("SECKILL_LISTEN", &address)
             .env("SECKILL_AUTH_SECRET", SECRET)
-            .env("RUST_LOG", "info")
+            .env(
+                "RUST_LOG",
+                std::env::var("RUST_LOG").as_deref().unwrap_or("info"),
+            )
             .env("NO_COLOR", "1")
             .envs(settings.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())

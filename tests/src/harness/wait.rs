@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Pause between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Pauses between two looks: short ones first, since most is there at once, and then longer ones,
+/// since a hundred who look are a load.
+const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(160)];
 
 /// Looks until there is what is looked for, and panics with what `limit` was not enough for and why
 /// it is not there. It looks once more at the limit, so a slow machine gets its chance.
@@ -20,13 +21,15 @@ where
     let from = std::panic::Location::caller();
     async move {
         let begun = Instant::now();
+        let [mut pause, longest] = PAUSES;
         loop {
             let last = begun.elapsed() >= limit;
             match look().await {
                 Ok(found) => return found,
                 Err(why) if last => panic!("waited {limit:?} in vain: {what} ({from}): {why}"),
-                Err(_) => tokio::time::sleep(LOOK_EVERY).await,
+                Err(_) => tokio::time::sleep(pause).await,
             }
+            pause = (pause * 2).min(longest);
         }
     }
 }

@@ -1,0 +1,98 @@
+//! Redis or MySQL dies under load and comes back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use seckill_tests::harness::{
+    Call, Event, History, Load, Offer, Process, Site, Told, audit, eventually,
+};
+
+use crate::on_own_servers;
+
+on_own_servers!(
+    redis_killed_and_restarted_loses_nothing,
+    mysql_killed_for_ten_seconds_loses_nothing,
+);
+
+/// Purchases must be granted again this soon after the neighbour answers.
+const GRANTED_WITHIN: Duration = Duration::from_secs(5);
+
+async fn sold(load: &Load, more: usize) {
+    let goal = load.granted() + more;
+    eventually("people buy", Duration::from_secs(30), async || {
+        let granted = load.granted();
+        (granted >= goal)
+            .then_some(())
+            .ok_or(format!("{granted} of {goal}"))
+    })
+    .await;
+}
+
+/// How long after `since` the first grant was answered that was asked for after it.
+fn first_grant(events: &[Event], since: Duration) -> Duration {
+    let granted = |event: &&Event| matches!(&event.told, Told::Purchase(answer) if answer.granted().is_some());
+    events
+        .iter()
+        .filter(|event| event.begun >= since)
+        .find(granted)
+        .map_or(Duration::MAX, |event| event.ended - since)
+}
+
+/// Says what the checks of `/readyz` see, until it is this.
+async fn until_ready(process: &Process, status: u16, word: &str) {
+    let shop = process.shop();
+    eventually("readiness is told", Duration::from_secs(10), async || {
+        let reply = shop.ask(Call::get("/readyz")).await;
+        let said = reply.status == status && reply.text.contains(word);
+        said.then_some(()).ok_or(reply.text)
+    })
+    .await;
+}
+
+async fn redis_killed_and_restarted_loses_nothing(site: Site) {
+    let process = site.start().await;
+    let history = Arc::new(History::default());
+    let voucher = process.shop().sell(&Offer::of(20_000)).await;
+    let load = Load::start(&[process.shop()], &history, voucher, 16);
+    let redis = &site.servers().redis;
+    for _ in 0..2 {
+        sold(&load, 100).await;
+        redis.kill().await;
+        until_ready(&process, 503, "gate").await;
+        redis.start().await;
+        let since = history.now();
+        sold(&load, 50).await;
+        let after = first_grant(&history.events(), since);
+        assert!(after <= GRANTED_WITHIN, "granted again after {after:?}");
+    }
+    until_ready(&process, 200, "\"ready\"").await;
+    load.stop().await;
+    let ledger = site.ledger().await;
+    let verdict = audit(&process.shop(), &history, &[voucher], Some(&ledger)).await;
+    verdict.assert_holds().assert_none_rejected();
+}
+
+async fn mysql_killed_for_ten_seconds_loses_nothing(site: Site) {
+    let process = site.start().await;
+    let history = Arc::new(History::default());
+    let voucher = process.shop().sell(&Offer::of(20_000)).await;
+    let load = Load::start(&[process.shop()], &history, voucher, 4);
+    let mysql = &site.servers().mysql;
+    sold(&load, 50).await;
+    mysql.kill().await;
+    let down = tokio::time::Instant::now();
+    until_ready(&process, 200, "degraded").await;
+    // Admission needs no database.
+    sold(&load, 50).await;
+    tokio::time::sleep_until(down + Duration::from_secs(10)).await;
+    mysql.start().await;
+    let since = history.now();
+    sold(&load, 50).await;
+    let after = first_grant(&history.events(), since);
+    assert!(after <= GRANTED_WITHIN, "granted again after {after:?}");
+    load.stop().await;
+    let ledger = site.ledger().await;
+    let verdict = audit(&process.shop(), &history, &[voucher], Some(&ledger)).await;
+    verdict.assert_holds().assert_none_rejected();
+    until_ready(&process, 200, "\"ready\"").await;
+}
