@@ -195,6 +195,7 @@ async fn a_head_who_can_never_be_served_leaves(harness: &dyn HotHarness) {
         .await
         .unwrap();
     stall.settle().await;
+    assert_eq!(stall.place(2).await, None, "though no unit is free");
     stall.release(&holder).await;
     stall.settle().await;
     let decisions = stall.decisions().await;

@@ -2,7 +2,7 @@
 
 use seckill_application::ports::{LOAD_CHUNK_MAX, LoadChunk, Offered, Opened};
 use seckill_domain::{
-    Admission, Attempt, BuyerId, Claim, Decision, Epoch, OrderId, PlaceAtFirst, Sequence,
+    Admission, Attempt, BuyerId, Claim, Decision, Epoch, OrderId, PlaceAtFirst, Sequence, VoucherId,
 };
 
 use super::loading::{Load, decisions};
@@ -17,6 +17,7 @@ promises! { loader_offers over dyn HotHarness:
     what_the_gate_was_loaded_with_is_left_as_it_is,
     while_loading_every_grant_is_taken,
     a_snapshot_without_an_offered_grant_is_refused,
+    offering_what_is_known_holds_nobody_up,
     an_open_sale_takes_a_grant_it_has_room_for,
     nobody_who_waits_goes_before_a_grant_that_was_answered,
     without_stock_a_grant_is_recorded_as_lost,
@@ -124,6 +125,24 @@ async fn a_snapshot_without_an_offered_grant_is_refused(harness: &dyn HotHarness
     assert_eq!(opened, Opened::Opened);
     offer(&stall, &[grant(1, 1, 1)]).await;
     assert_eq!(stall.free().await, 4);
+}
+
+/// Offers come from every process, while other vouchers of the partition are sold: if each moved the
+/// position that the snapshot needs, a busy partition would never open this one.
+async fn offering_what_is_known_holds_nobody_up(harness: &dyn HotHarness) {
+    let opening = Opening::of(5);
+    let stall = opening.clone().open(harness).await;
+    let known = stall.granted(1, 1).await;
+    let other = VoucherId::new(VOUCHER.get() + u64::from(super::PARTITIONS));
+    let other = Opening::of(5).voucher(other).open(harness).await;
+    let (load, sequence) = Load::begun(&stall.hot, VOUCHER, "token").await;
+    other.granted(1, 1).await;
+    offer(&stall, &[stall.claim(&known)]).await;
+    load.append(&[stall.claim(&known)], &[]).await;
+    let fresh = Opening::of(4).holder(known.buyer, known.order, 1);
+    load.loaded(fresh.chunk(), true).await;
+    let sale = fresh.open_sale(harness.gate_time().await, sequence);
+    assert_eq!(load.open(&sale).await, Opened::Opened);
 }
 
 async fn an_open_sale_takes_a_grant_it_has_room_for(harness: &dyn HotHarness) {

@@ -25,14 +25,17 @@ pub mod gate_stock;
 pub mod gate_updates;
 pub mod gate_waitlist;
 pub mod gate_window;
+pub mod hot_bounds;
 pub mod leases;
 pub mod ledger_adjustments;
+pub mod ledger_bounds;
 pub mod ledger_grants;
 pub mod ledger_limits;
 pub mod ledger_orders;
 pub mod ledger_overdue;
 pub mod ledger_parking;
 pub mod ledger_positions;
+pub mod ledger_races;
 pub mod ledger_reads;
 pub mod ledger_snapshots;
 pub mod ledger_vouchers;
@@ -112,8 +115,8 @@ macro_rules! hot_path_contract {
     ($stand:path) => {
         $crate::purchase_gate_contract!($stand);
         $crate::contract_suites! { $stand:
-            leases loader_contents loader_epochs loader_losses loader_offers loader_survivors
-            loader_tokens order_ids stream_reading stream_upkeep
+            hot_bounds leases loader_contents loader_epochs loader_losses loader_offers
+            loader_survivors loader_tokens order_ids stream_reading stream_upkeep
         }
     };
 }
@@ -123,8 +126,8 @@ macro_rules! hot_path_contract {
 macro_rules! ledger_contract {
     ($stand:path) => {
         $crate::contract_suites! { $stand:
-            gate_updates ledger_adjustments ledger_grants ledger_limits ledger_orders
-            ledger_overdue ledger_parking ledger_positions ledger_reads ledger_snapshots
+            gate_updates ledger_adjustments ledger_bounds ledger_grants ledger_limits ledger_orders
+            ledger_overdue ledger_parking ledger_positions ledger_races ledger_reads ledger_snapshots
             ledger_vouchers ledger_waitlist
         }
     };
