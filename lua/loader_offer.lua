@@ -67,10 +67,11 @@ for at = 3, #ARGV, 4 do
 end
 if #partition.lines > 0 then
   partition.append()
+  if is_loading then
+    redis.call('HSET', KEYS[9], 'seq', partition.text(partition.seq))
+  end
 end
-if is_loading then
-  redis.call('HSET', KEYS[9], 'seq', partition.text(partition.seq))
-elseif taken then
+if taken then
   holders.save()
   if #uses > 0 then
     redis.call('HSET', KEYS[8], unpack(uses))
