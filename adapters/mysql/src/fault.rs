@@ -21,6 +21,9 @@ pub(crate) enum Trouble {
     /// No connection was to be had.
     #[error("no connection to the database")]
     Unreachable(#[source] sqlx::Error),
+    /// Others of this process had all connections for too long.
+    #[error("no connection came free in time")]
+    Crowded,
     /// The statement, the schema or a stored value is not what this version expects.
     #[error("the database holds something unexpected")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -25,6 +25,7 @@ mod statement_edits;
 mod store;
 mod unit_of_work;
 mod wire;
+mod writer_sessions;
 
 pub use config::LedgerConfig;
 pub use meters::{LedgerCounts, LedgerMeters};

@@ -12,6 +12,7 @@ use sqlx::{MySql, MySqlConnection};
 use crate::fault::Trouble;
 use crate::meters::LedgerMeters;
 use crate::statement_edits::Edits;
+use crate::writer_sessions::Turn;
 
 /// A statement with its parameters.
 pub(crate) type Statement<'q> = sqlx::query::Query<'q, MySql, MySqlArguments>;
@@ -37,6 +38,8 @@ pub(crate) struct Session {
     unsound: bool,
     /// A transaction may be open.
     open: bool,
+    /// The right to be a writer's session, while it is one.
+    turn: Option<Turn>,
 }
 
 impl Session {
@@ -53,7 +56,19 @@ impl Session {
             edits,
             unsound: false,
             open: false,
+            turn: None,
         }
+    }
+
+    /// Holds a writer's turn for as long as the session is in use.
+    pub(crate) fn during(mut self, turn: Turn) -> Self {
+        self.turn = Some(turn);
+        self
+    }
+
+    /// Ends the turn.
+    pub(crate) fn end_turn(&mut self) -> Option<Turn> {
+        self.turn.take()
     }
 
     /// Allows statements of this session more time.
@@ -190,6 +205,7 @@ impl Drop for Session {
                     connection: Some(connection),
                     meters: self.meters.clone(),
                     edits: self.edits.clone(),
+                    turn: self.turn.take(),
                     // Until the task runs: a runtime that shuts down drops it unheard.
                     unsound: true,
                     ..*self

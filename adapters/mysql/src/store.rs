@@ -1,7 +1,7 @@
 //! The connections to one database, and the ports over them.
 
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_application::Fault;
@@ -14,6 +14,7 @@ use crate::fault::Trouble;
 use crate::meters::LedgerMeters;
 use crate::session::{Session, Statement, statement};
 use crate::statement_edits::Edits;
+use crate::writer_sessions::WriterSessions;
 
 /// What every session is set to. A lock is waited for at most 3 s. A session that says nothing for
 /// 10 s is ended by the server, which gives back the locks of a process that was stopped in the
@@ -47,10 +48,7 @@ pub struct LedgerServer {
 pub(crate) struct Store {
     pool: MySqlPool,
     writers: MySqlPool,
-    /// Sessions of order writers between two batches. A writer goes on with the one it has; through
-    /// the pool, each batch would ping the server, and now and then log in again because the
-    /// connection is not back yet.
-    kept: Mutex<Vec<Session>>,
+    writer_sessions: WriterSessions,
     statement_timeout: Duration,
     attempts_max: u32,
     edits: Edits,
@@ -96,7 +94,7 @@ impl MySqlLedger {
         let store = Store {
             pool: pool(config.max_connections),
             writers: pool(config.writer_connections),
-            kept: Mutex::default(),
+            writer_sessions: WriterSessions::new(config.writer_connections, config.acquire_timeout),
             statement_timeout: config.statement_timeout,
             attempts_max: config.max_connections.max(config.writer_connections) + 1,
             edits: Edits::new(&config.statement_edits),
@@ -149,7 +147,7 @@ impl MySqlLedger {
     pub async fn close(&self) {
         self.store.pool.close().await;
         let closed = self.store.writers.close();
-        self.store.kept().clear();
+        self.store.writer_sessions.clear();
         closed.await;
     }
 }
@@ -174,30 +172,23 @@ impl Store {
 
     /// A transaction of an order writer.
     pub(crate) async fn begin_writing(&self, port: &'static str) -> Result<Session, Fault> {
-        while let Some(mut session) = self.next_kept() {
+        let turn = self.writer_sessions.turn().await;
+        let turn = turn.map_err(|trouble| trouble.before_commit(port))?;
+        while let Some(mut session) = self.writer_sessions.next() {
             match session.begin().await {
-                Ok(()) => return Ok(session),
+                Ok(()) => return Ok(session.during(turn)),
                 Err(trouble) if trouble.is_stale_connection() => {}
                 Err(trouble) => return Err(trouble.before_commit(port)),
             }
         }
-        self.begin_in(&self.writers, Kind::Changes, port).await
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Vec<Session>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn next_kept(&self) -> Option<Session> {
-        self.kept().pop()
+        let session = self.begin_in(&self.writers, Kind::Changes, port).await?;
+        Ok(session.during(turn))
     }
 
     /// Keeps a writer's session, whose transaction has ended, for the next batch.
     pub(crate) fn keep(&self, session: Session) {
-        let mut kept = self.kept();
-        if !self.writers.is_closed() {
-            kept.push(session);
-        }
+        self.writer_sessions
+            .keep(session, || !self.writers.is_closed());
     }
 
     /// A transaction that reads one moment of the database, with more time for each statement.

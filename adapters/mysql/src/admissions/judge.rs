@@ -12,7 +12,7 @@ use seckill_domain::{
 };
 
 use super::known::{Known, KnownOrder};
-use super::plan::{Move, NewOrder, Park, Plan, Settled, add, left_into};
+use super::plan::{Move, NewOrder, Park, Plan, Settled, add, left_into, park_word};
 use crate::fault::Trouble;
 use crate::row::{adjustment_word, reason_word, status_word};
 use crate::wire;
@@ -393,14 +393,5 @@ impl<'b> Draft<'b> {
             joined: self.joined.map(Sequence::get),
             settled: self.settled.map(Sequence::get),
         }
-    }
-}
-
-/// The word for why a message was parked.
-fn park_word(reason: ParkReason) -> &'static str {
-    match reason {
-        ParkReason::Unreadable => "unreadable",
-        ParkReason::UnknownVoucher => "unknown_voucher",
-        ParkReason::BadValues => "bad_values",
     }
 }
