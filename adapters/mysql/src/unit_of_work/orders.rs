@@ -25,11 +25,13 @@ pub(super) async fn lock(session: &mut Session, id: OrderId) -> Result<Option<Or
     row.as_ref().map(row::order).transpose()
 }
 
+/// In the order of the index, so that no more rows are locked than are returned.
 pub(super) async fn lock_overdue(session: &mut Session, max: usize) -> Result<Vec<Order>, Trouble> {
     const SQL: &str = concat!(
         "SELECT ",
         order_columns!(),
-        " FROM orders o WHERE o.status = 'pending_payment' AND o.expires_at <= UTC_TIMESTAMP(3) \
+        " FROM orders o FORCE INDEX (orders_by_deadline) \
+         WHERE o.status = 'pending_payment' AND o.expires_at <= UTC_TIMESTAMP(3) \
          ORDER BY o.expires_at, o.id LIMIT ? FOR UPDATE SKIP LOCKED"
     );
     let rows = session.rows(statement(SQL).bind(max as u64)).await?;
