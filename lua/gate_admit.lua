@@ -84,10 +84,8 @@ for at = 4, #ARGV, 4 do
 end
 if #partition.lines > 0 then
   partition.append()
-  holders.save()
-  waitlist.save()
-  repeats.save()
-  sale.save()
+  local more_holders, more_waiters, more_seats = holders.save(), waitlist.save()
+  sale.save(more_holders, more_waiters, more_seats, repeats.save())
 end
 return { 'DECIDED', tostring(sale.free), tostring(sale.waiting), sale.waiting < sale.capacity and '1' or '0',
   sale.version, unpack(answers) }

@@ -17,10 +17,11 @@ if stop then
   return stop
 end
 local order = ARGV[2]
-local told, entry = string.match(redis.call('HGET', KEYS[2], order) or '', '^(%a)(%d+%-%d+)$')
+local told, millis, counter = string.match(redis.call('HGET', KEYS[2], order) or '', '^(%a)(%d+)(.*)$')
 if not told then
   return { 'NONE' }
 end
+local entry = millis .. (counter == '' and '-0' or counter)
 local found = redis.call('XRANGE', KEYS[3], entry, entry)[1]
 for at = 1, found and #found[2] or 0, 2 do
   if found[2][at] == 'd' then

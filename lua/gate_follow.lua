@@ -71,7 +71,5 @@ local more = promotion.more(now)
 partition.append()
 redis.call('HSET', KEYS[4], 'version', ARGV[3], 'status', sale.status, 'opens_at', sale.opens_at,
   'closes_at', sale.closes_at, 'limit', sale.limit, 'capacity', sale.capacity)
-holders.save()
-waitlist.save()
-sale.save()
+sale.save(holders.save(), waitlist.save())
 return { 'APPLIED', more and 'more' or 'idle' }

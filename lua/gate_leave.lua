@@ -35,8 +35,7 @@ if ticket then
   partition.decide(table.concat(words, ' '), seat.order, 'w')
   waitlist.leave(seat)
   partition.append()
-  waitlist.save()
-  sale.save()
+  sale.save(0, waitlist.save())
   return { 'LEFT', seat.order }
 end
 holders.load({ buyer })

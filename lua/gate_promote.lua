@@ -29,8 +29,6 @@ end
 local more = promotion.more(now)
 if #partition.lines > 0 then
   partition.append()
-  holders.save()
-  waitlist.save()
-  sale.save()
+  sale.save(holders.save(), waitlist.save())
 end
 return { 'DONE', more and 'more' or 'idle' }

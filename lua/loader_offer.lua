@@ -72,10 +72,6 @@ if #partition.lines > 0 then
   end
 end
 if taken then
-  holders.save()
-  if #uses > 0 then
-    redis.call('HSET', KEYS[8], unpack(uses))
-  end
-  sale.save()
+  sale.save(holders.save(), 0, 0, partition.many('HSET', KEYS[8], uses, 2))
 end
 return { 'TAKEN' }

@@ -53,10 +53,12 @@ for at = 1, 4 do
   end
 end
 for at = 1, 4 do
-  if loading.staged and redis.call('EXISTS', KEYS[9 + at]) == 1 then
+  -- RENAME would free what is there at once, which takes long if it is much.
+  redis.call('UNLINK', KEYS[4 + at])
+  if not loading.staged then
+    redis.call('UNLINK', KEYS[9 + at])
+  elseif redis.call('EXISTS', KEYS[9 + at]) == 1 then
     redis.call('RENAME', KEYS[9 + at], KEYS[4 + at])
-  else
-    redis.call('UNLINK', KEYS[9 + at], KEYS[4 + at])
   end
 end
 redis.call('DEL', KEYS[4], KEYS[9])

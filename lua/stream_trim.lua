@@ -67,7 +67,7 @@ for _, entry in ipairs(entries) do
         local kind, second, third = string.match(line, '^(%a+) %d+ (%d+) (%d+)')
         local order = kind == 'withdrawn' and 'a' .. third or second
         if order then
-          orders[#orders + 1], entry_of[#orders + 1] = order, entry[1]
+          orders[#orders + 1], entry_of[#orders + 1] = order, partition.brief(entry[1])
         end
       end
     end

@@ -1,7 +1,8 @@
 -- Who holds units: a hash from buyer to his orders, `order[:quantity[:p][:key]]` each, the first
 -- one first; `p` if he waited for it. Short forms because there is one per order in flight.
 --
--- KEYS[5] holders.
+-- KEYS[5] holders. Needs lib/partition.
+-- luacheck: globals partition
 local holders = { of = {}, changed = {} } -- luacheck: ignore 241
 
 local function parse(text)
@@ -74,17 +75,21 @@ function holders.remove(buyer, order)
   return at ~= nil
 end
 
--- Writes what changed.
+-- Writes what changed. Returns by how many there are more holders now.
 function holders.save()
+  local set, gone = {}, {}
   for buyer in pairs(holders.changed) do
-    local tokens = {}
-    for at, held in ipairs(holders.of[buyer]) do
-      tokens[at] = held.token
+    local list = holders.of[buyer]
+    local text = list[1] and list[1].token
+    for at = 2, #list do
+      text = text .. ' ' .. list[at].token
     end
-    if #tokens > 0 then
-      redis.call('HSET', KEYS[5], buyer, table.concat(tokens, ' '))
+    if text then
+      set[#set + 1] = buyer
+      set[#set + 1] = text
     else
-      redis.call('HDEL', KEYS[5], buyer)
+      gone[#gone + 1] = buyer
     end
   end
+  return partition.many('HSET', KEYS[5], set, 2) - partition.many('HDEL', KEYS[5], gone, 1)
 end

@@ -13,6 +13,16 @@ function partition.read(...)
   return reply
 end
 
+-- Runs a command with many arguments, a few thousand at a time, as many as Lua's stack takes, and
+-- adds up what it answers. `step` arguments belong together.
+function partition.many(command, key, arguments, step)
+  local sum, most = 0, 2000 * step
+  for from = 1, #arguments, most do
+    sum = sum + redis.call(command, key, unpack(arguments, from, math.min(from + most - 1, #arguments)))
+  end
+  return sum
+end
+
 -- A counter as text: `tostring` turns to exponents at 1e14.
 function partition.text(number)
   return string.format('%.0f', number)
@@ -39,13 +49,18 @@ function partition.refusal()
   if redis.call('TYPE', KEYS[3]).ok ~= 'stream' or partition.read('HLEN', KEYS[2]) ~= decided then
     return { 'PARTITION' }
   end
-  partition.epoch, partition.seq, partition.applied = meta[1], seq, applied
+  partition.epoch, partition.seq, partition.applied, partition.decided = meta[1], seq, applied, decided
   return nil
 end
 
 -- The number that the next decision gets.
 function partition.upcoming()
   return partition.seq + #partition.lines + 1
+end
+
+-- An entry's place as the index keeps it: without the counter that most have.
+function partition.brief(id)
+  return (string.gsub(id, '-0$', ''))
 end
 
 -- Notes a decision: its line of the entry, and what the index says of it (`g`, `w` or `a`).
@@ -65,11 +80,12 @@ function partition.append()
   end
   local id = redis.call('XADD', KEYS[3], '*', 'v', '1', 'e', partition.epoch,
     's', partition.text(partition.seq + 1), 'd', table.concat(lines, '\n'))
+  local brief = partition.brief(id)
   for at = 2, #marks, 2 do
-    marks[at] = marks[at] .. id
+    marks[at] = marks[at] .. brief
   end
-  redis.call('HSET', KEYS[2], unpack(marks))
+  partition.decided = partition.decided + partition.many('HSET', KEYS[2], marks, 2)
   partition.seq = partition.seq + #lines
-  redis.call('HSET', KEYS[1], 'seq', partition.text(partition.seq), 'decided', redis.call('HLEN', KEYS[2]))
+  redis.call('HSET', KEYS[1], 'seq', partition.text(partition.seq), 'decided', partition.decided)
   partition.lines, partition.marks = {}, {}
 end

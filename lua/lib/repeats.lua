@@ -1,8 +1,9 @@
 -- Attempts that are answered whatever the state of the sale, always with the first order id: a
 -- repeat of the very same attempt, a known idempotency key, a buyer at his limit, one who waits.
 --
--- KEYS[2] decided, KEYS[8] uses. Needs lib/sale, lib/holders and lib/waitlist, loaded for the buyers.
--- luacheck: globals sale holders waitlist
+-- KEYS[2] decided, KEYS[8] uses. Needs lib/partition, and lib/sale, lib/holders and lib/waitlist as
+-- loaded for the buyers.
+-- luacheck: globals partition sale holders waitlist
 local repeats = { told = {}, used = {}, position = {}, fresh = {} } -- luacheck: ignore 241
 
 local function lookup(key, fields, into)
@@ -64,9 +65,7 @@ function repeats.remember(order, kind, quantity, use)
   end
 end
 
--- Writes what keys were told.
+-- Writes what keys were told. Returns by how many there are more now.
 function repeats.save()
-  if #repeats.fresh > 0 then
-    redis.call('HSET', KEYS[8], unpack(repeats.fresh))
-  end
+  return partition.many('HSET', KEYS[8], repeats.fresh, 2)
 end

@@ -26,6 +26,7 @@ function sale.refusal()
     end
   end
   sale.waiting = tonumber(got[11])
+  sale.counts = { tonumber(got[10]), sale.waiting, tonumber(got[12]), tonumber(got[13]) }
   if read('HLEN', KEYS[5]) ~= tonumber(got[10]) or read('ZCARD', KEYS[6]) ~= sale.waiting
     or read('HLEN', KEYS[7]) ~= tonumber(got[12]) or read('HLEN', KEYS[8]) ~= tonumber(got[13]) then
     return { 'NOT_LOADED', 'voucher' }
@@ -59,9 +60,11 @@ function sale.turned_away(now)
   return nil
 end
 
--- Writes what a decision can change, and counts what there is now.
-function sale.save()
-  redis.call('HSET', KEYS[4], 'free', partition.text(sale.free), 'total', partition.text(sale.total),
-    'holders', redis.call('HLEN', KEYS[5]), 'waiters', redis.call('ZCARD', KEYS[6]),
-    'seats', redis.call('HLEN', KEYS[7]), 'uses', redis.call('HLEN', KEYS[8]))
+-- Writes what a decision can change, and how many there are now: by how many holders, waiters,
+-- blocks of seats and uses of keys are more than were read (nil for none).
+function sale.save(holders, waiters, seats, uses)
+  local counts = sale.counts
+  redis.call('HSET', KEYS[4], 'free', sale.free, 'total', sale.total,
+    'holders', counts[1] + (holders or 0), 'waiters', counts[2] + (waiters or 0),
+    'seats', counts[3] + (seats or 0), 'uses', counts[4] + (uses or 0))
 end

@@ -80,23 +80,22 @@ function waitlist.leave(seat)
   waitlist.of[seat.buyer] = nil
 end
 
--- Writes what changed.
+-- Writes what changed. Returns by how many there are more waiters and blocks now.
 function waitlist.save()
-  if #waitlist.come > 0 then
-    redis.call('ZADD', KEYS[6], unpack(waitlist.come))
-  end
-  if #waitlist.gone > 0 then
-    redis.call('ZREM', KEYS[6], unpack(waitlist.gone))
-  end
+  local set, empty = {}, {}
   for name in pairs(waitlist.changed) do
     local lines = {}
     for slot, rest in pairs(waitlist.blocks[name]) do
       lines[#lines + 1] = slot .. ' ' .. rest
     end
     if #lines > 0 then
-      redis.call('HSET', KEYS[7], name, table.concat(lines, '\n'))
+      set[#set + 1] = name
+      set[#set + 1] = table.concat(lines, '\n')
     else
-      redis.call('HDEL', KEYS[7], name)
+      empty[#empty + 1] = name
     end
   end
+  local many = partition.many
+  return many('ZADD', KEYS[6], waitlist.come, 2) - many('ZREM', KEYS[6], waitlist.gone, 1),
+    many('HSET', KEYS[7], set, 2) - many('HDEL', KEYS[7], empty, 1)
 end
