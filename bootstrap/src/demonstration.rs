@@ -23,9 +23,9 @@ const DAY: Duration = Duration::from_hours(24);
 #[derive(Debug)]
 pub(crate) struct Demonstration {
     voucher: VoucherId,
-    /// A buyer's and an administrator's, where this side can issue tokens.
+    /// A buyer's and an administrator's. Only of the built-in secret: tokens of a secret that
+    /// somebody chose might open other doors, and are not for a terminal.
     tokens: Option<(String, String)>,
-    built_in_secret: bool,
 }
 
 /// Puts the demonstration voucher on sale.
@@ -54,16 +54,16 @@ pub(crate) async fn put_on_sale(system: &System, auth: &Auth) -> anyhow::Result<
         SteerReply::Done(_) => {}
         other => bail!("the demonstration voucher was not published: {other:?}"),
     }
-    let tokens = auth.secret().map(|secret| {
-        Ok::<_, anyhow::Error>((
+    let tokens = match auth.secret() {
+        Some(secret) if auth.is_demonstration() => Some((
             issue(secret, BUYER, TokenRole::Buyer, now, DAY)?,
             issue(secret, ADMIN, TokenRole::Admin, now, DAY)?,
-        ))
-    });
+        )),
+        _ => None,
+    };
     Ok(Demonstration {
         voucher: voucher.id,
-        tokens: tokens.transpose()?,
-        built_in_secret: auth.is_demonstration(),
+        tokens,
     })
 }
 
@@ -75,20 +75,21 @@ impl Demonstration {
             "\nEverything is in memory and gone when this ends. On sale: voucher {voucher}, \
              {UNITS} units.\n\n  Swagger UI   http://{address}/swagger-ui\n"
         );
-        if let Some((buyer, admin)) = &self.tokens {
-            let _ = write!(
+        let _ = match &self.tokens {
+            Some((buyer, admin)) => write!(
                 text,
                 "  buyer {BUYER}     {buyer}\n  admin        {admin}\n\n  \
                  curl -s -X POST http://{address}/v1/vouchers/{voucher}/purchases \\\n    \
-                 -H 'Authorization: Bearer {buyer}'\n"
-            );
-        }
-        if self.built_in_secret {
-            text.push_str(
-                "\nThe secret of these tokens is built in and known to everybody; \
-                 SECKILL_AUTH_SECRET sets another.\n",
-            );
-        }
+                 -H 'Authorization: Bearer {buyer}'\n\n\
+                 The secret of these tokens is built in and known to everybody; \
+                 SECKILL_AUTH_SECRET sets another.\n"
+            ),
+            None => write!(
+                text,
+                "  buyer token  seckill token --user {BUYER}\n  \
+                 admin token  seckill token --user {ADMIN} --role admin\n"
+            ),
+        };
         text
     }
 }

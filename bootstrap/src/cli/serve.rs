@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::cli::{known_variables, print};
 use crate::config::{Config, ServeArgs};
 use crate::failure::Failure;
-use crate::service::Service;
+use crate::running::Service;
 use crate::shutdown::{Stop, on_signals};
 use crate::{runtime, telemetry};
 

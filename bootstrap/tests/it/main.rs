@@ -4,5 +4,5 @@
 
 mod client;
 mod program;
-mod service;
+mod running;
 mod settings;
