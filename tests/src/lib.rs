@@ -2,5 +2,6 @@
 //! against.
 
 pub mod contract;
+pub mod controls;
 pub mod harness;
 pub mod stack;

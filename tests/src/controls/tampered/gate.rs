@@ -1,0 +1,109 @@
+//! A purchase gate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use seckill_application::Fault;
+use seckill_application::ports::{
+    Admitted, EntryId, FollowReply, GateOrder, GateTally, LeaveReply, Place, PurchaseGate,
+    SaleFacts, WithdrawReply,
+};
+use seckill_domain::{AdjustmentId, Attempt, BuyerId, GateUpdate, OrderId, VoucherId};
+
+use crate::controls::Checkpoint;
+
+/// Loses answers, does not hear, or stops after an update.
+pub struct TamperedGate {
+    /// What it stands before.
+    pub inner: Arc<dyn PurchaseGate>,
+    /// So many answers to attempts get lost.
+    pub answers_lost: AtomicU32,
+    /// Whether it does not hear of updates.
+    pub deaf: bool,
+    /// Where a relay stops that has handed an update over.
+    pub after_follow: Option<Checkpoint>,
+}
+
+impl TamperedGate {
+    /// Changes nothing yet.
+    pub fn before(inner: Arc<dyn PurchaseGate>) -> Self {
+        Self {
+            inner,
+            answers_lost: AtomicU32::new(0),
+            deaf: false,
+            after_follow: None,
+        }
+    }
+
+    fn loses_this(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        let taken = self
+            .answers_lost
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+        taken.is_ok()
+    }
+}
+
+#[async_trait]
+impl PurchaseGate for TamperedGate {
+    async fn admit(&self, voucher: VoucherId, attempts: &[Attempt]) -> Result<Admitted, Fault> {
+        let answer = self.inner.admit(voucher, attempts).await?;
+        if self.loses_this() {
+            return Err(Fault::unknown("purchase_gate.admit", "the answer got lost"));
+        }
+        Ok(answer)
+    }
+
+    async fn follow(&self, update: &GateUpdate) -> Result<FollowReply, Fault> {
+        if self.deaf {
+            return Err(Fault::unavailable("purchase_gate.follow", "does not hear"));
+        }
+        let reply = self.inner.follow(update).await?;
+        if let Some(checkpoint) = &self.after_follow {
+            checkpoint.stop().await;
+        }
+        Ok(reply)
+    }
+
+    async fn promote(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        self.inner.promote(voucher).await
+    }
+
+    async fn leave(&self, voucher: VoucherId, buyer: BuyerId) -> Result<LeaveReply, Fault> {
+        self.inner.leave(voucher, buyer).await
+    }
+
+    async fn withdraw(
+        &self,
+        voucher: VoucherId,
+        units: u32,
+        adjustment: AdjustmentId,
+    ) -> Result<WithdrawReply, Fault> {
+        self.inner.withdraw(voucher, units, adjustment).await
+    }
+
+    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<Option<Place>, Fault> {
+        self.inner.place(voucher, buyer).await
+    }
+
+    async fn find_order(&self, order: OrderId) -> Result<Option<GateOrder>, Fault> {
+        self.inner.find_order(order).await
+    }
+
+    async fn facts(&self, vouchers: &[VoucherId]) -> Result<Vec<Option<SaleFacts>>, Fault> {
+        self.inner.facts(vouchers).await
+    }
+
+    async fn tally(&self, voucher: VoucherId, after: EntryId) -> Result<Option<GateTally>, Fault> {
+        self.inner.tally(voucher, after).await
+    }
+
+    async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        self.inner.retire(voucher).await
+    }
+
+    async fn ping(&self) -> Result<(), Fault> {
+        self.inner.ping().await
+    }
+}
