@@ -83,15 +83,7 @@ impl LoadSale {
     /// zero for a sale that nobody can have bought from yet. Safe to run anywhere at any time, and
     /// to give up at any point: what it began expires.
     pub async fn run(&self, voucher: VoucherId, grace: Duration) -> Result<Loaded, Fault> {
-        if self
-            .gate
-            .facts(&[voucher])
-            .await?
-            .into_iter()
-            .flatten()
-            .next()
-            .is_some()
-        {
+        if self.is_loaded(voucher).await? {
             return Ok(Loaded::Loaded);
         }
         let status = self
@@ -106,6 +98,11 @@ impl LoadSale {
             return Ok(Loaded::Busy);
         }
         let token = LoadToken(self.order_ids.next().await?.to_string());
+        // Somebody else may have been faster while an id was waited for. Loading again would only
+        // close an open gate.
+        if self.is_loaded(voucher).await? {
+            return Ok(Loaded::Loaded);
+        }
         let (epoch, target) = match self.loader.begin_load(voucher, &token, TOKEN_TTL).await? {
             LoadBegun::Begun { epoch, sequence } => (epoch, sequence),
             LoadBegun::Busy | LoadBegun::PartitionMissing => return Ok(Loaded::Busy),
@@ -122,6 +119,15 @@ impl LoadSale {
             self.loader.abandon(voucher, &load.token).await?;
         }
         outcome
+    }
+
+    async fn is_loaded(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        Ok(self
+            .gate
+            .facts(&[voucher])
+            .await?
+            .iter()
+            .any(Option::is_some))
     }
 
     async fn rebuild(&self, load: &mut Load, grace: Duration) -> Result<Loaded, Fault> {
