@@ -14,7 +14,12 @@ use crate::wire::Instant;
 
 /// A voucher to create.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
-#[schema(as = NewVoucher)]
+#[schema(as = NewVoucher, example = json!({
+    "title": "Dinner for two", "description": "Any evening but Sunday", "face_value_minor": 10_000,
+    "price_minor": 8_000, "currency": "CNY", "total_units": 100, "per_buyer_limit": 1,
+    "opens_at": "2026-01-01T08:00:00+08:00", "closes_at": "2036-01-01T08:00:00+08:00",
+    "payment_window_s": 900, "waitlist_capacity": 50
+}))]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewVoucherBody {
     #[schema(min_length = 1, max_length = 200, example = "Dinner for two")]
@@ -90,7 +95,7 @@ impl TryFrom<NewVoucherBody> for NewVoucher {
 /// Settings to change; those left out stay. After publishing, `face_value_minor`, `price_minor`,
 /// `total_units`, `per_buyer_limit`, `opens_at` and `payment_window_s` are frozen.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
-#[schema(as = VoucherChange)]
+#[schema(as = VoucherChange, example = json!({"title": "Lunch for two", "waitlist_capacity": 80}))]
 #[serde(deny_unknown_fields)]
 pub(super) struct AmendmentBody {
     #[serde(default, deserialize_with = "given")]

@@ -22,9 +22,7 @@ pub(crate) struct KeyHeader {
     #[param(
         rename = "Idempotency-Key",
         example = "7f3c9a52",
-        min_length = 1,
-        max_length = 66,
-        pattern = r"^[\x21-\x7E]+$",
+        pattern = r#"^([!#-~][!-~]{0,63}|"([!#-\[\]-~]|\\["\\]){1,64}")$"#,
         required = false,
         nullable = false
     )]

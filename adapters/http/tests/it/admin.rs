@@ -179,6 +179,25 @@ async fn the_bounds_of_the_document_are_the_bounds_in_force() {
     assert_eq!(tried, 15);
 }
 
+/// Swagger UI sends them as they are.
+#[tokio::test]
+async fn the_examples_of_the_document_work() {
+    let stand = Stand::new().await;
+    let schemas = &openapi()["components"]["schemas"];
+    let create = stand
+        .post("/v1/admin/vouchers")
+        .admin()
+        .json(&schemas["NewVoucher"]["example"]);
+    let created = create.answer().await;
+    created.is(201);
+    let id = created.text("id");
+    stand.steer(&id, "publish").await.is(200);
+    let change = schemas["VoucherChange"]["example"].clone();
+    stand.amend(&id, change).await.is(200);
+    let buy = stand.purchase(&id, 7).json(&schemas["Purchase"]["example"]);
+    buy.answer().await.is(202);
+}
+
 #[tokio::test]
 async fn publishing_what_is_over_or_not_there_is_refused() {
     let stand = Stand::new().await;
