@@ -5,7 +5,7 @@ use std::sync::Arc;
 use seckill_application::Step;
 use seckill_application::ports::{HotPath, LedgerPorts};
 use seckill_domain::invariants::InvariantId::{Conservation, NoSilentLoss, Once};
-use seckill_domain::{OrderId, OrderStatus, PartitionId};
+use seckill_domain::{OrderId, OrderStatus, PartitionId, Voucher};
 use seckill_tests::controls::{
     self, AckOrder, Bench, Branch, BrokerStream, Checkpoint, Control, Failure, Findings, Offer,
     Stores, TamperedAdmissions, drain, ledger,
@@ -46,12 +46,17 @@ enum Successor {
     Applies,
 }
 
+/// What became of it.
+struct Woken {
+    /// The step of the writer that was paused.
+    step: Step,
+    branch: Branch,
+    voucher: Voucher,
+    order: OrderId,
+}
+
 /// A writer has read an order and is paused. Another one takes over. The first wakes up.
-async fn a_paused_writer(
-    stores: &Stores,
-    any_fence: bool,
-    then: Successor,
-) -> (Step, Branch, OrderId) {
+async fn a_paused_writer(stores: &Stores, any_fence: bool, then: Successor) -> Woken {
     let branch = Branch::over(stores.clone());
     let voucher = branch.on_sale(OFFER).await;
     let order = branch.granted(&voucher, 7).await;
@@ -66,18 +71,23 @@ async fn a_paused_writer(
     checkpoint.pass();
     let step = paused.await.unwrap().unwrap();
     drain(&mut successor).await;
-    (step, branch, order)
+    Woken {
+        step,
+        branch,
+        voucher,
+        order,
+    }
 }
 
 async fn the_successor_waits(stores: Stores, any_fence: bool) -> Findings {
     let mut findings = Findings::default();
-    let (step, branch, order) = a_paused_writer(&stores, any_fence, Successor::Waits).await;
-    findings.check(ONE_WRITER, step == Step::Fenced, format!("{step:?}"));
-    assert_eq!(
-        branch.status(order, 7).await,
-        Some(OrderStatus::PendingPayment),
-        "whoever wrote it"
-    );
+    let woken = a_paused_writer(&stores, any_fence, Successor::Waits).await;
+    let fenced = woken.step == Step::Fenced;
+    findings.check(ONE_WRITER, fenced, format!("{:?}", woken.step));
+    let status = woken.branch.status(woken.order, 7).await;
+    let is_there = status == Some(OrderStatus::PendingPayment);
+    findings.check(NoSilentLoss, is_there, format!("{status:?}"));
+    findings.check_units(&woken.branch.tally(&woken.voucher).await);
     findings
 }
 
@@ -108,14 +118,12 @@ async fn the_successor_applies(bench: Bench) -> Findings {
     const TIMES: &str = "SELECT CAST(COUNT(*) AS SIGNED) FROM orders WHERE id = ?";
     let mut findings = Findings::default();
     let stores = bench.stores().await;
-    let (step, branch, order) = a_paused_writer(&stores, false, Successor::Applies).await;
-    findings.check(ONE_WRITER, step == Step::Fenced, format!("{step:?}"));
-    let times = bench.number(TIMES, order.get()).await;
+    let woken = a_paused_writer(&stores, false, Successor::Applies).await;
+    let fenced = woken.step == Step::Fenced;
+    findings.check(ONE_WRITER, fenced, format!("{:?}", woken.step));
+    let times = bench.number(TIMES, woken.order.get()).await;
     findings.check_once(times.try_into().unwrap(), 0);
-    let voucher = branch.stores.ledger.ledger.order(order).await.unwrap();
-    let voucher = voucher.expect("an order").voucher;
-    let voucher = branch.stores.ledger.ledger.voucher(voucher).await.unwrap();
-    findings.check_units(&branch.tally(&voucher.expect("a voucher")).await);
+    findings.check_units(&woken.branch.tally(&woken.voucher).await);
     findings
 }
 
