@@ -20,6 +20,8 @@ const READY_WITHIN: Duration = Duration::from_mins(1);
 /// How long a stop may take before the test fails anyway.
 const STOPPED_WITHIN: Duration = Duration::from_secs(40);
 const ATTEMPTS: usize = 5;
+/// What the processes log: `debug`, or whatever else `SECKILL_LOG` takes.
+const LOG: &str = "SECKILL_TEST_LOG";
 /// Lines of the log that are shown when a test fails.
 const LOG_LINES: usize = 60;
 
@@ -66,10 +68,7 @@ impl Process {
         let child = command
             .env("SECKILL_LISTEN", &address)
             .env("SECKILL_AUTH_SECRET", SECRET)
-            .env(
-                "RUST_LOG",
-                std::env::var("RUST_LOG").as_deref().unwrap_or("info"),
-            )
+            .env("SECKILL_LOG", std::env::var(LOG).as_deref().unwrap_or("info"))
             .env("NO_COLOR", "1")
             .envs(settings.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())

@@ -92,8 +92,8 @@ async fn unknown_fields_are_refused(site: &Site) {
     );
     let voucher = shop.sell(&Offer::of(5)).await;
     let path = format!("/v1/admin/vouchers/{voucher}");
-    let patch = Call::new("PATCH", &path).by_admin();
-    let reply = shop.ask(patch.json(&json!({"titel": "x"}))).await;
+    let amendment = Call::new("PATCH", &path).by_admin();
+    let reply = shop.ask(amendment.json(&json!({"titel": "x"}))).await;
     reply.assert_problem(422, "validation_failed");
     let adjust = Call::post(format!("{path}/stock-adjustments")).by_admin();
     let body = json!({"delta": 1, "reason": "r", "why": "x"});
@@ -164,11 +164,11 @@ async fn promises_are_frozen_when_published(site: &Site) {
     let shop = site.shop();
     let voucher = shop.draft(&Offer::of(5)).await;
     let path = format!("/v1/admin/vouchers/{voucher}");
-    let patch = async |body: Value| {
+    let amend = async |body: Value| {
         let call = Call::new("PATCH", &path).by_admin().json(&body);
         shop.ask(call).await
     };
-    let reply = patch(json!({"total_units": 6, "per_buyer_limit": 2})).await;
+    let reply = amend(json!({"total_units": 6, "per_buyer_limit": 2})).await;
     reply.assert_status(200);
     shop.steer(voucher, "publish").await.assert_status(200);
     for (field, value) in [
@@ -179,14 +179,14 @@ async fn promises_are_frozen_when_published(site: &Site) {
         ("opens_at", json!("2030-01-01T00:00:00Z")),
         ("payment_window_s", json!(1)),
     ] {
-        let reply = patch(json!({field: value})).await;
+        let reply = amend(json!({field: value})).await;
         reply.assert_is_problem();
         assert!(matches!(reply.status, 409 | 422), "{field}: {}", reply.text);
     }
-    patch(json!({"price_minor": null}))
+    amend(json!({"price_minor": null}))
         .await
         .assert_is_problem();
-    let reply = patch(json!({"title": "茶", "waitlist_capacity": 1})).await;
+    let reply = amend(json!({"title": "茶", "waitlist_capacity": 1})).await;
     assert_eq!(reply.assert_status(200).word("title"), "茶");
     // The gate has it when the administrator is answered.
     let me = buyer();

@@ -61,7 +61,7 @@ async fn an_eager_buyer_is_slowed_down(site: &Site) {
     let voucher = shop.sell(&Offer::of(5)).await;
     let path = format!("/v1/vouchers/{voucher}/purchases");
     let eager = Token::of(buyer()).signed();
-    let press = async |_| shop.ask(Call::post(&path).bearing(&eager)).await;
+    let press = async |()| shop.ask(Call::post(&path).bearing(&eager)).await;
     let answers = crowd(vec![(); 400], 32, press).await;
     let refused: Vec<_> = answers.iter().filter(|reply| reply.status == 429).collect();
     assert!(
@@ -93,7 +93,7 @@ async fn an_eager_buyer_is_slowed_down(site: &Site) {
 async fn administrators_are_not_slowed_down(site: &Site) {
     let shop = site.shop();
     let admin = Token::admin().signed();
-    let look = async |_| shop.ask(Call::get("/v1/orders").bearing(&admin)).await;
+    let look = async |()| shop.ask(Call::get("/v1/orders").bearing(&admin)).await;
     let answers = crowd(vec![(); 400], 32, look).await;
     assert!(answers.iter().all(|reply| reply.status == 200));
 }

@@ -35,7 +35,7 @@ fn first_grant(events: &[Event], since: Duration) -> Duration {
         .iter()
         .filter(|event| event.begun >= since)
         .find(granted)
-        .map_or(Duration::MAX, |event| event.ended - since)
+        .map_or(Duration::MAX, |event| event.ended.saturating_sub(since))
 }
 
 /// Says what the checks of `/readyz` see, until it is this.

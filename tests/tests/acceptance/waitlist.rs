@@ -298,7 +298,17 @@ async fn a_crowd_waits_and_is_served_in_order(site: &Site) {
     crowd(orders, 80, async |(who, order)| {
         let before = [OrderStatus::Waiting, OrderStatus::Queued];
         shop.order_past(order, who, &before).await;
-        shop.cancel(order, who).await.assert_status(200);
+        // On a slow machine some of so many are told to come back.
+        eventually(
+            "it is given up",
+            Duration::from_secs(30),
+            async || match shop.cancel(order, who).await {
+                reply if reply.status == 200 => Ok(()),
+                reply if reply.status == 503 || reply.code() == "order_queued" => Err(reply.text),
+                reply => panic!("{}", reply.text),
+            },
+        )
+        .await;
     })
     .await;
     let tally = shop.balanced(voucher).await.tally;
