@@ -1,8 +1,8 @@
 //! Loads a voucher into the gate, or rebuilds it there. The steps are those of
 //! [`GateLoader`](crate::ports::GateLoader).
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use seckill_domain::{
@@ -44,6 +44,26 @@ pub struct LoadSale {
     clock: Arc<dyn Clock>,
     meters: Arc<Meters>,
     partitions: Partitions,
+    /// What this process is loading. A command and a worker often want the same sale at the same
+    /// moment; the later one must not find it missing before the other opens it, and close it after.
+    under_way: Mutex<HashSet<VoucherId>>,
+}
+
+/// The right of this process to load a sale, given back when it is dropped.
+struct Turn<'a> {
+    of: &'a LoadSale,
+    voucher: VoucherId,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut under_way = self
+            .of
+            .under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        under_way.remove(&self.voucher);
+    }
 }
 
 /// One load under way.
@@ -76,6 +96,7 @@ impl LoadSale {
             clock,
             meters,
             partitions,
+            under_way: Mutex::default(),
         }
     }
 
@@ -83,6 +104,9 @@ impl LoadSale {
     /// zero for a sale that nobody can have bought from yet. Safe to run anywhere at any time, and
     /// to give up at any point: what it began expires.
     pub async fn run(&self, voucher: VoucherId, grace: Duration) -> Result<Loaded, Fault> {
+        let Some(_turn) = self.turn(voucher) else {
+            return Ok(Loaded::Busy);
+        };
         if self.is_loaded(voucher).await? {
             return Ok(Loaded::Loaded);
         }
@@ -98,7 +122,7 @@ impl LoadSale {
             return Ok(Loaded::Busy);
         }
         let token = LoadToken(self.order_ids.next().await?.to_string());
-        // Somebody else may have been faster while an id was waited for. Loading again would only
+        // Another process may have been faster while an id was waited for. Loading again would only
         // close an open gate.
         if self.is_loaded(voucher).await? {
             return Ok(Loaded::Loaded);
@@ -119,6 +143,16 @@ impl LoadSale {
             self.loader.abandon(voucher, &load.token).await?;
         }
         outcome
+    }
+
+    fn turn(&self, voucher: VoucherId) -> Option<Turn<'_>> {
+        let mut under_way = self
+            .under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        under_way
+            .insert(voucher)
+            .then(|| Turn { of: self, voucher })
     }
 
     async fn is_loaded(&self, voucher: VoucherId) -> Result<bool, Fault> {
