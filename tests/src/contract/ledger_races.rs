@@ -139,7 +139,10 @@ async fn commands_on_many_orders_in_any_order_all_get_done(harness: &dyn LedgerH
     let vouchers = [desk.voucher(9, 1).await, desk.voucher(9, 1).await];
     let mut claims = Vec::new();
     for buyer in 1..=6 {
-        claims.push(desk.granted(&vouchers[usize::from(buyer % 2 == 1)], buyer, 1).await);
+        claims.push(
+            desk.granted(&vouchers[usize::from(buyer % 2 == 1)], buyer, 1)
+                .await,
+        );
     }
     let settle = async |claims: Vec<&Claim>| {
         insisting(async || {

@@ -68,7 +68,10 @@ impl Process {
         let child = command
             .env("SECKILL_LISTEN", &address)
             .env("SECKILL_AUTH_SECRET", SECRET)
-            .env("SECKILL_LOG", std::env::var(LOG).as_deref().unwrap_or("info"))
+            .env(
+                "SECKILL_LOG",
+                std::env::var(LOG).as_deref().unwrap_or("info"),
+            )
             .env("NO_COLOR", "1")
             .envs(settings.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
