@@ -11,7 +11,8 @@ if [ ${#scripts[@]} = 0 ]; then
     exit 0
 fi
 luac=$(command -v luac5.1 || command -v luac)
-check=(luacheck --no-color --quiet --std lua51 --read-globals redis KEYS ARGV cjson cmsgpack bit struct --no-max-line-length)
+# KEYS may be written: loader_load puts its staged keys in the place of the live ones.
+check=(luacheck --no-color --quiet --std lua51 --globals KEYS --read-globals redis ARGV cjson cmsgpack bit struct --no-max-line-length)
 
 "$luac" -p "${scripts[@]}" "${shared[@]}"
 # A shared step is used by the scripts it is joined to, so alone it looks unused,
