@@ -15,6 +15,7 @@ mod loading;
 mod model;
 mod order_ids;
 mod place;
+mod rebuilding;
 mod scripts;
 mod stage;
 mod stream;
