@@ -1,4 +1,5 @@
--- A buyer's place on the waitlist. Changes nothing.
+-- A buyer's place on the waitlist. Changes nothing, unless the data contradicts itself: then the
+-- gate of this sale is closed.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash

@@ -16,7 +16,7 @@
 
 local meta = redis.pcall('HMGET', KEYS[1], 'epoch', 'seq', 'applied', 'decided')
 local epoch = tonumber(not meta.err and meta[1] or '')
-if epoch and meta[2] and meta[3] and meta[4] then
+if epoch and tonumber(meta[2] or '') and tonumber(meta[3] or '') and tonumber(meta[4] or '') then
   if epoch >= tonumber(ARGV[2]) then
     return { 'NOT_NEWER', meta[1] }
   elseif meta[1] ~= ARGV[1] then

@@ -40,7 +40,7 @@ function partition.refusal()
   local meta = partition.read('HMGET', KEYS[1], 'epoch', 'seq', 'applied', 'decided') or {}
   local seq, applied = tonumber(meta[2] or ''), tonumber(meta[3] or '')
   local decided = tonumber(meta[4] or '')
-  if not (meta[1] and seq and applied and decided) then
+  if not (string.match(meta[1] or '', '^%d+$') and seq and applied and decided) then
     return { 'PARTITION' }
   end
   if meta[1] ~= ARGV[1] then
@@ -60,7 +60,7 @@ end
 
 -- An entry's place as the index keeps it: without the counter that most have.
 function partition.brief(id)
-  return (string.gsub(id, '-0$', ''))
+  return (string.gsub(id, '%-0$', ''))
 end
 
 -- Notes a decision: its line of the entry, and what the index says of it (`g`, `w` or `a`).

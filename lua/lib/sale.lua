@@ -5,6 +5,8 @@
 -- luacheck: globals partition
 local sale = {} -- luacheck: ignore 241
 
+local STATUS = { draft = true, published = true, paused = true, closed = true }
+
 -- Reads the sale. Returns what to answer if it cannot be worked on. A count that disagrees with
 -- its key means that something was lost: not loaded, which is never "sold out".
 function sale.refusal()
@@ -17,7 +19,7 @@ function sale.refusal()
   if got[1] == 'retired' then
     return { 'NOT_LOADED', 'retired' }
   end
-  if got[9] ~= partition.epoch then
+  if got[9] ~= partition.epoch or not STATUS[got[1]] then
     return { 'NOT_LOADED', 'voucher' }
   end
   for at = 2, 13 do

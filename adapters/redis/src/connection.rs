@@ -39,7 +39,8 @@ impl Dialer {
     pub(crate) fn new(config: &RedisConfig) -> Result<Self, Fault> {
         const OPEN: &str = "redis.url";
         // The driver's error would show the URL, and with it the password.
-        let unreadable = |_| Fault::broken(OPEN, "the URL of Redis cannot be read");
+        let allowed = "not a URL of Redis: redis://[[user]:password@]host[:port][/database]";
+        let unreadable = |_| Fault::broken(OPEN, allowed);
         let info = config
             .url
             .as_str()

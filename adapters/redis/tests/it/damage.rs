@@ -177,14 +177,14 @@ async fn a_seat_that_says_nothing_closes_the_gate() {
 
 #[tokio::test]
 async fn numbers_that_are_none_are_not_loaded() {
-    for field in ["free", "limit", "version", "closes_at", "waiters"] {
+    for field in ["status", "free", "limit", "version", "closes_at", "waiters"] {
         let stage = busy().await;
         stage
             .command::<i64>(&["HSET", &key("sale"), field, "many"])
             .await;
         refuses(&stage, NotLoaded::Voucher, field).await;
     }
-    for field in ["seq", "applied", "decided"] {
+    for field in ["epoch", "seq", "applied", "decided"] {
         let stage = busy().await;
         stage
             .command::<i64>(&["HSET", &key("meta"), field, "many"])
