@@ -23,7 +23,8 @@ function sale.refusal()
     return { 'NOT_LOADED', 'voucher' }
   end
   for at = 2, 13 do
-    if at ~= 9 and not tonumber(got[at] or '') then
+    -- Only times may lie before 1970; a count below zero is damage, as a missing one is.
+    if at ~= 9 and not string.match(got[at] or '', at <= 3 and '^%-?%d+$' or '^%d+$') then
       return { 'NOT_LOADED', 'voucher' }
     end
   end

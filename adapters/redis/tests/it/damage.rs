@@ -184,6 +184,13 @@ async fn numbers_that_are_none_are_not_loaded() {
             .await;
         refuses(&stage, NotLoaded::Voucher, field).await;
     }
+    for field in ["free", "total", "version", "holders"] {
+        let stage = busy().await;
+        stage
+            .command::<i64>(&["HSET", &key("sale"), field, "-3"])
+            .await;
+        refuses(&stage, NotLoaded::Voucher, field).await;
+    }
     for field in ["epoch", "seq", "applied", "decided"] {
         let stage = busy().await;
         stage
