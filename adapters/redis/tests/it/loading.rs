@@ -12,7 +12,7 @@ use seckill_domain::{
 };
 
 use crate::stage::{
-    EPOCH, PARTITION, Stage, VOUCHER, attempt, granted, key, keyed, pause, terms, waitlisted,
+    EPOCH, PARTITION, Stage, VOUCHER, attempt, granted, keyed, pause, terms, waitlisted,
 };
 
 const TTL: Duration = Duration::from_secs(10);
