@@ -14,6 +14,10 @@ use super::shop::Shop;
 /// How long a buyer waits after an answer that was none, or a 503.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How long the next buyer takes to come: without it a fast machine sells everything before the
+/// fault that the crowd is there for.
+const PACE: Duration = Duration::from_millis(25);
+
 /// A crowd that buys one unit after the other, each buyer once. Whoever is left without an answer,
 /// or told to come back, tries again like a person would, until the crowd is told to stop.
 #[derive(Debug)]
@@ -89,6 +93,7 @@ impl State {
             match answer {
                 Ok(answer) if !matches!(answer.code(), "unavailable" | "overloaded") => {
                     who = buyer();
+                    tokio::time::sleep(PACE).await;
                 }
                 Ok(_) | Err(_) => tokio::time::sleep(PAUSE).await,
             }

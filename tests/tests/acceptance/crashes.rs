@@ -34,7 +34,7 @@ async fn until_in_flight(shop: &Shop, voucher: VoucherId) {
 async fn a_killed_process_loses_nothing(site: Site) {
     let mut process = site.start().await;
     let history = Arc::new(History::default());
-    let voucher = process.shop().sell(&Offer::of(5_000)).await;
+    let voucher = process.shop().sell(&Offer::of(100_000)).await;
     let ledger = site.ledger().await;
     let load = Load::start(&[process.shop()], &history, voucher, 16);
     for _ in 0..2 {
@@ -61,7 +61,7 @@ async fn a_killed_process_loses_nothing(site: Site) {
 async fn a_frozen_writer_is_replaced(site: Site) {
     let (one, other) = (site.start().await, site.start().await);
     let history = Arc::new(History::default());
-    let voucher = one.shop().sell(&Offer::of(5_000)).await;
+    let voucher = one.shop().sell(&Offer::of(100_000)).await;
     let load = Load::start(&[one.shop(), other.shop()], &history, voucher, 8);
     let busy = async |at_least: usize| {
         eventually("it sells", Duration::from_secs(20), async || {
@@ -95,7 +95,7 @@ async fn a_frozen_writer_is_replaced(site: Site) {
 async fn a_stopped_process_finishes_its_work(site: Site) {
     let process = site.start().await;
     let history = Arc::new(History::default());
-    let voucher = process.shop().sell(&Offer::of(5_000)).await;
+    let voucher = process.shop().sell(&Offer::of(100_000)).await;
     let load = Load::start(&[process.shop()], &history, voucher, 16);
     eventually("it sells", Duration::from_secs(20), async || {
         (load.granted() >= 100).then_some(()).ok_or(String::new())
@@ -119,7 +119,7 @@ async fn a_stopped_process_finishes_its_work(site: Site) {
 async fn a_rolling_restart_fails_nobody(site: Site) {
     let (one, other) = (site.start().await, site.start().await);
     let history = Arc::new(History::default());
-    let voucher = one.shop().sell(&Offer::of(5_000)).await;
+    let voucher = one.shop().sell(&Offer::of(100_000)).await;
     let load = Load::start(&[one.shop(), other.shop()], &history, voucher, 8);
     let mut running = vec![one, other];
     for _ in 0..2 {
@@ -159,7 +159,7 @@ async fn a_process_in_memory_stops_when_asked() {
     let site = Site::memory(PROGRAM);
     let process = site.start().await;
     let history = Arc::new(History::default());
-    let voucher = process.shop().sell(&Offer::of(5_000)).await;
+    let voucher = process.shop().sell(&Offer::of(100_000)).await;
     let load = Load::start(&[process.shop()], &history, voucher, 16);
     eventually("it sells", Duration::from_secs(20), async || {
         (load.granted() >= 100).then_some(()).ok_or(String::new())
