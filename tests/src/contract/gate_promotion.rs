@@ -86,7 +86,7 @@ async fn a_closed_sale_sends_everybody_home_in_order(harness: &dyn HotHarness) {
 }
 
 async fn a_sale_closed_by_the_clock_sends_everybody_home(harness: &dyn HotHarness) {
-    let wait = Duration::from_millis(600);
+    let wait = Duration::from_millis(1_500);
     let now = harness.gate_time().await;
     let opening = Opening::of(1).waitlist(5).window(now, now.plus(wait));
     let stall = opening.open(harness).await;

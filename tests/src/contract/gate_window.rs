@@ -90,7 +90,7 @@ async fn a_pause_or_a_close_still_answers_what_was_decided(harness: &dyn HotHarn
 }
 
 async fn a_close_by_the_clock_still_answers_what_was_decided(harness: &dyn HotHarness) {
-    let wait = Duration::from_millis(600);
+    let wait = Duration::from_millis(1_500);
     let now = harness.gate_time().await;
     let opening = Opening::of(1).waitlist(5).window(now, now.plus(wait));
     let stall = opening.open(harness).await;
