@@ -102,8 +102,18 @@ pub struct PurchaseVoucher {
 /// of a closed gate must not become a crowd in front of the ledger.
 #[derive(Debug, Clone, Copy)]
 struct LookedUp {
-    exists: bool,
+    standing: Standing,
     until: Duration,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Standing {
+    /// There is none that buyers may know.
+    Unknown,
+    /// The gate should have it.
+    AtGate,
+    /// It has left the gate for good.
+    Retired,
 }
 
 impl PurchaseVoucher {
@@ -263,27 +273,28 @@ impl PurchaseVoucher {
             }
             NotLoaded::Voucher | NotLoaded::Partition => {}
         }
-        if self.exists(voucher).await? {
-            self.wanted.request(voucher);
-            Ok(None)
-        } else {
-            Ok(Some(Purchase::VoucherNotFound))
+        match self.look_up(voucher).await? {
+            Standing::Unknown => Ok(Some(Purchase::VoucherNotFound)),
+            Standing::Retired => self.answer_from_ledger(voucher, attempt).await.map(Some),
+            Standing::AtGate => {
+                self.wanted.request(voucher);
+                Ok(None)
+            }
         }
     }
 
-    /// Whether buyers may know the voucher. Asks the ledger at most about once a second.
-    async fn exists(&self, voucher: VoucherId) -> Result<bool, Fault> {
+    /// Where the voucher stands. Asks the ledger at most about once a second.
+    async fn look_up(&self, voucher: VoucherId) -> Result<Standing, Fault> {
         if let Some(known) = self.looked_up(voucher) {
             return Ok(known);
         }
-        let status = self
-            .ledger
-            .voucher(voucher)
-            .await?
-            .map(|found| found.status);
-        let exists = !matches!(status, None | Some(SaleStatus::Draft));
-        self.remember(voucher, exists);
-        Ok(exists)
+        let standing = match self.ledger.voucher(voucher).await? {
+            Some(found) if found.retired => Standing::Retired,
+            Some(found) if found.status != SaleStatus::Draft => Standing::AtGate,
+            Some(_) | None => Standing::Unknown,
+        };
+        self.remember(voucher, standing);
+        Ok(standing)
     }
 
     /// The four questions that outlive a sale, for one that has left the gate.
@@ -332,7 +343,7 @@ impl PurchaseVoucher {
         }
     }
 
-    fn looked_up(&self, voucher: VoucherId) -> Option<bool> {
+    fn looked_up(&self, voucher: VoucherId) -> Option<Standing> {
         let now = self.clock.monotonic();
         let looked_up = self
             .looked_up
@@ -341,10 +352,10 @@ impl PurchaseVoucher {
         looked_up
             .get(&voucher)
             .filter(|known| now < known.until)
-            .map(|known| known.exists)
+            .map(|known| known.standing)
     }
 
-    fn remember(&self, voucher: VoucherId, exists: bool) {
+    fn remember(&self, voucher: VoucherId, standing: Standing) {
         let now = self.clock.monotonic();
         let mut looked_up = self
             .looked_up
@@ -357,7 +368,7 @@ impl PurchaseVoucher {
             looked_up.insert(
                 voucher,
                 LookedUp {
-                    exists,
+                    standing,
                     until: now + LOOKED_UP_FOR,
                 },
             );

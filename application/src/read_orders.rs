@@ -96,6 +96,21 @@ impl ReadOrders {
         }
     }
 
+    /// Whether an order is known to the gate alone; waits up to 2 s for the ledger to have it.
+    pub(crate) async fn is_still_queued(&self, id: OrderId) -> Result<bool, Fault> {
+        let deadline = self.clock.monotonic() + ROW_PATIENCE;
+        while self.ledger.stages(&[id]).await?.is_empty() {
+            if self.gate.find_order(id).await?.is_none() {
+                return Ok(false);
+            }
+            if self.clock.monotonic() >= deadline {
+                return Ok(true);
+            }
+            self.clock.sleep(ROW_PAUSE).await;
+        }
+        Ok(false)
+    }
+
     /// A waiting order's place is the gate's to know; so is that it was just promoted.
     async fn with_place(&self, order: Order) -> Result<OrderView, Fault> {
         if order.status() != OrderStatus::Waiting {

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_domain::{Continuity, PartitionId};
+use seckill_domain::{Continuity, OrderId, PartitionId, Timestamp};
 
 use crate::ports::{
-    AdmissionBatch, AdmissionLedger, AdmissionStream, Applied, BatchItem, Delivery, EntryId,
-    GateLoader, HotPath, LedgerPorts, PartitionHead, PartitionState, StreamReply, Unreadable,
-    Verdict,
+    AdmissionBatch, AdmissionLedger, AdmissionStream, Applied, BatchItem, DelayQueue, Delivery,
+    EntryId, GateLoader, HotPath, LedgerPorts, PartitionHead, PartitionState, StreamReply,
+    Unreadable, Verdict,
 };
 use crate::{Fault, Meters, RecoverPartition, WantedSales};
 
@@ -57,6 +57,7 @@ pub struct OrderWriter {
     stream: Arc<dyn AdmissionStream>,
     loader: Arc<dyn GateLoader>,
     admissions: Arc<dyn AdmissionLedger>,
+    delays: Arc<dyn DelayQueue>,
     recover: Arc<RecoverPartition>,
     wanted: Arc<WantedSales>,
     meters: Arc<Meters>,
@@ -69,6 +70,8 @@ pub struct OrderWriter {
     catching_up: bool,
 }
 
+/// Most orders of one call of the delay queue.
+const SCHEDULE_MAX: usize = 1_000;
 /// Most entries of one acknowledgement.
 const ACK_MAX: usize = 512;
 
@@ -97,6 +100,7 @@ impl OrderWriter {
             stream: hot.stream.clone(),
             loader: hot.loader.clone(),
             admissions: ledger.admissions.clone(),
+            delays: hot.delays.clone(),
             recover,
             wanted,
             meters,
@@ -303,11 +307,16 @@ impl OrderWriter {
             up_to,
         };
         match self.admissions.apply(&batch).await? {
-            Applied::Committed { verdicts, head } => {
+            Applied::Committed {
+                verdicts,
+                head,
+                due,
+            } => {
                 self.head = head;
                 self.meters.batches.add(1);
                 self.judge(&batch.items, &verdicts).await?;
                 self.acknowledge().await?;
+                self.schedule(&due).await;
                 Ok(Step::Applied(verdicts.len()))
             }
             Applied::Stale(head) if head.fence != self.head.fence => Ok(Step::Fenced),
@@ -315,6 +324,15 @@ impl OrderWriter {
                 self.start_over();
                 self.unacked.clear();
                 Ok(Step::Idle)
+            }
+        }
+    }
+
+    /// Notes when the orders are due. If that fails the sweep finds them.
+    async fn schedule(&self, due: &[(OrderId, Timestamp)]) {
+        for chunk in due.chunks(SCHEDULE_MAX) {
+            if let Err(fault) = self.delays.schedule(chunk).await {
+                tracing::warn!(fault = fault.chain(), "left to the sweep");
             }
         }
     }
