@@ -68,6 +68,11 @@ impl Snowflake {
         Ok(OrderId::new(id))
     }
 
+    /// The millisecond that an id carries.
+    pub const fn issued_at(id: OrderId) -> Timestamp {
+        Timestamp::from_millis(EPOCH_MS + (id.get() >> (WORKER_BITS + COUNTER_BITS)).cast_signed())
+    }
+
     /// Goes on under another worker number, without ever going back in time.
     #[must_use]
     pub fn renumbered(&self, worker: u16) -> Self {
@@ -106,6 +111,13 @@ mod tests {
             .unwrap_err();
         assert_eq!(behind.behind, Duration::from_secs(3_600));
         ids.next(Timestamp::from_millis(NOW)).unwrap();
+    }
+
+    #[test]
+    fn an_id_tells_its_millisecond() {
+        let mut ids = Snowflake::new(7);
+        let id = ids.next(Timestamp::from_millis(NOW)).unwrap();
+        assert_eq!(Snowflake::issued_at(id), Timestamp::from_millis(NOW));
     }
 
     #[test]

@@ -1,3 +1,5 @@
-//! What the tests of the service share: the servers they run against.
+//! What the tests of the service share: the contract of every port, and the servers they run
+//! against.
 
+pub mod contract;
 pub mod stack;

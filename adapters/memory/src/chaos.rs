@@ -114,6 +114,15 @@ impl Chaos {
         Ok(call)
     }
 
+    /// Fails if the store went down while a call waited.
+    pub(crate) fn still_up(&self, name: &'static str) -> Result<(), Fault> {
+        if self.armed.load(Ordering::Acquire) && self.plan().down {
+            self.struck.fetch_add(1, Ordering::Relaxed);
+            return Err(Fault::unavailable(name, "switched off while it waited"));
+        }
+        Ok(())
+    }
+
     fn rearm(&self, plan: &Plan) {
         let armed = plan.down || !plan.strikes.is_empty();
         self.armed.store(armed, Ordering::Release);

@@ -8,8 +8,11 @@
 
 mod chaos;
 mod hot_path;
+mod ledger;
+mod patience;
 mod virtual_clock;
 
 pub use chaos::Chaos;
 pub use hot_path::{HotPathOptions, MemoryHotPath, Piece};
+pub use ledger::{MemoryLedger, ParkedMessage};
 pub use virtual_clock::VirtualClock;

@@ -1,1 +1,29 @@
-//! placeholder
+//! The ledger in MySQL 9 or MariaDB 10.11: the record of truth.
+//!
+//! [`MySqlLedger`] gives the ports that share one database. What makes it safe is in the schema
+//! (`migrations/`): row constraints hold even if everything above them is wrong. What makes it fast
+//! is in `admissions`: one transaction of a handful of statements for a whole batch of decisions,
+//! however many they are.
+//!
+//! Architecture invariants:
+//! - every time is the database's, and every session runs in UTC at `READ COMMITTED`;
+//! - rows are locked in one order: partition, orders, holdings, voucher, adjustments;
+//! - a connection that was left in the middle of a statement is closed, never reused.
+
+mod admissions;
+mod config;
+mod fault;
+mod gate_updates;
+mod ledger;
+mod meters;
+mod migrate;
+mod row;
+mod session;
+mod snapshot;
+mod store;
+mod unit_of_work;
+mod wire;
+
+pub use config::LedgerConfig;
+pub use meters::{LedgerCounts, LedgerMeters};
+pub use store::{LedgerServer, MySqlLedger};

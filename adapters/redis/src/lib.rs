@@ -1,1 +1,31 @@
-//! placeholder
+//! The hot path in Redis: admission control, its loading, the admission streams, leases and order
+//! ids, over the scripts in `lua/`.
+//!
+//! Architecture invariant: every change of the hot data is one script, which decides first and
+//! writes afterwards, and whose first write, the only one that can fail, is the stream entry. There
+//! is no MULTI, no check in one call and set in the next, and no key that is built in a script.
+//!
+//! Architecture invariant: nothing here spawns a loop. What has to be kept alive is kept by the
+//! caller ([`RedisHotPath::keep`]).
+
+mod admission_stream;
+mod config;
+mod connection;
+mod fault;
+mod gate_answers;
+mod gate_loader;
+mod hot_path;
+mod keys;
+mod leases;
+mod order_ids;
+mod purchase_gate;
+mod reply;
+mod scripts;
+mod server;
+mod store;
+mod survivors;
+pub mod wire;
+
+pub use config::{OrderIdScheme, RedisConfig};
+pub use hot_path::RedisHotPath;
+pub use server::{AppendFsync, Server};

@@ -1,10 +1,8 @@
 //! What the gate decided, in order.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::{Either, select};
 use seckill_application::Fault;
 use seckill_application::ports::{AdmissionStream, Backlog, EntryId, StreamReply};
 use seckill_domain::{Epoch, PartitionId, Sequence, Timestamp};
@@ -12,6 +10,7 @@ use seckill_domain::{Epoch, PartitionId, Sequence, Timestamp};
 use super::partition::Partition;
 use super::store::Shared;
 use crate::chaos::at_most;
+use crate::patience::Patience;
 
 const READ_MAX: usize = 512;
 const ACK_MAX: usize = 512;
@@ -47,7 +46,7 @@ impl AdmissionStream for Shared {
         const READ_NEW: &str = "admission_stream.read_new";
         at_most(READ_NEW, max, READ_MAX)?;
         let call = self.chaos.enter(READ_NEW)?;
-        let mut over = self.clock.sleep(wait);
+        let mut patience = Patience::of(&*self.clock, wait);
         loop {
             let arrival = self.arrival(partition).map(|arrival| arrival.notified());
             let reply = self.change(READ_NEW, partition, |partition, _| {
@@ -60,7 +59,9 @@ impl AdmissionStream for Shared {
             let Some(arrival) = arrival else {
                 return call.answer(reply);
             };
-            if let Either::Right(_) = select(pin!(arrival), over.as_mut()).await {
+            let came = patience.outlasts(arrival).await;
+            self.chaos.still_up(READ_NEW)?;
+            if !came {
                 return call.answer(nothing);
             }
         }

@@ -1,6 +1,5 @@
 //! Loading and rebuilding the gate.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,14 +9,14 @@ use seckill_application::ports::{
     OpenSale, Opened, PartitionState, Survivors,
 };
 use seckill_domain::{
-    Claim, Decision, Epoch, IdempotencyKey, OrderId, PartitionId, Sale, Seat, Sequence, Timestamp,
-    VoucherId,
+    Claim, Decision, Epoch, PartitionId, Sale, Seat, Sequence, Timestamp, VoucherId,
 };
 
 use super::partition::{Decided, Journal, Live, Meta, Partition};
 use super::slot::{Loading, Slot};
 use super::store::Shared;
 use super::stream::Stream;
+use super::survivors;
 use crate::chaos::at_most;
 
 #[async_trait]
@@ -54,15 +53,11 @@ impl GateLoader for Shared {
     async fn survivors(&self, voucher: VoucherId, cursor: u64) -> Result<Survivors, Fault> {
         let partition = self.options.partitions.of(voucher);
         self.step("gate_loader.survivors", partition, |partition, _| {
-            let slot = partition.slots.get(&voucher);
-            let sale = slot.and_then(|slot| slot.sale.as_ref());
-            let nobody = Survivors {
-                holders: Vec::new(),
-                seats: Vec::new(),
-                next: None,
-            };
-            let cursor = usize::try_from(cursor).unwrap_or(usize::MAX);
-            sale.map_or(nobody, |sale| survivors(voucher, sale, cursor))
+            let sale = partition
+                .slots
+                .get(&voucher)
+                .and_then(|slot| slot.sale.as_ref());
+            survivors::page(voucher, sale, cursor)
         })
     }
 
@@ -360,44 +355,5 @@ fn claim_of(voucher: VoucherId, seat: &Seat) -> Claim {
         buyer: seat.buyer,
         quantity: seat.quantity,
         key: seat.key.clone(),
-    }
-}
-
-/// One page: first the holders, by buyer and order, then the seats, by ticket.
-fn survivors(voucher: VoucherId, sale: &Sale, cursor: usize) -> Survivors {
-    let keys: HashMap<OrderId, &IdempotencyKey> = sale
-        .keys()
-        .map(|(_, key, first)| (first.order, key))
-        .collect();
-    let mut all_holders: Vec<Claim> = sale
-        .holders()
-        .map(|(buyer, held)| Claim {
-            order: held.order,
-            voucher,
-            buyer,
-            quantity: held.quantity,
-            key: keys.get(&held.order).copied().cloned(),
-        })
-        .collect();
-    all_holders.sort_unstable_by_key(|claim| (claim.buyer, claim.order));
-    let total = all_holders.len() + sale.waitlist().seats().count();
-    let held = all_holders.len();
-    let holders: Vec<Claim> = all_holders
-        .into_iter()
-        .skip(cursor)
-        .take(LOAD_CHUNK_MAX)
-        .collect();
-    let seats: Vec<Seat> = sale
-        .waitlist()
-        .seats()
-        .skip(cursor.saturating_sub(held))
-        .take(LOAD_CHUNK_MAX - holders.len())
-        .cloned()
-        .collect();
-    let end = cursor.saturating_add(holders.len() + seats.len());
-    Survivors {
-        holders,
-        seats,
-        next: (end < total).then_some(end as u64),
     }
 }

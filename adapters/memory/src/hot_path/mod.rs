@@ -11,6 +11,7 @@ mod purchase_gate;
 mod slot;
 mod store;
 mod stream;
+mod survivors;
 
 use std::sync::Arc;
 

@@ -1,0 +1,13 @@
+//! What handlers take from a request. Every refusal is a [`Problem`](crate::problem::Problem).
+
+mod body;
+mod caller;
+mod idempotency_key;
+mod path;
+mod query;
+
+pub(crate) use body::{Json, OptionalJson};
+pub(crate) use caller::{Admin, Buyer, Purchaser};
+pub(crate) use idempotency_key::{Key, KeyHeader};
+pub(crate) use path::{OrderParam, OrderPath, VoucherParam, VoucherPath};
+pub(crate) use query::PageOf;

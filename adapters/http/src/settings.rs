@@ -1,0 +1,78 @@
+//! What the edge allows.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// Limits of the HTTP edge. [`HttpSettings::default`] is what the documentation promises.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// Longest request body in bytes; beyond it 413.
+    pub body_bytes_max: usize,
+    /// How long a request body may take to arrive; beyond it 408.
+    pub body_timeout: Duration,
+    /// How long a request may take; beyond it 503. A command goes on in the background.
+    pub request_deadline: Duration,
+    /// How long the head of a request may take to arrive, and how long a connection may be idle;
+    /// beyond it the connection is closed.
+    pub header_timeout: Duration,
+    /// How long a client may leave an answer unread; beyond it the connection is closed.
+    pub unread_timeout: Duration,
+    /// Most connections; further ones wait in the listener's queue.
+    pub connections_max: usize,
+    /// Most requests worked on at once; beyond it 503.
+    pub in_flight_max: usize,
+    /// How long the door stays open after a stop was asked for, while clients are told.
+    pub stop_notice: Duration,
+    /// How long a stop waits for requests and commands that were begun.
+    pub stop_patience: Duration,
+    /// How often a buyer may call.
+    pub rates: Rates,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 4_096,
+            body_timeout: Duration::from_secs(3),
+            request_deadline: Duration::from_secs(5),
+            header_timeout: Duration::from_secs(10),
+            unread_timeout: Duration::from_secs(15),
+            connections_max: 10_000,
+            in_flight_max: 4_096,
+            stop_notice: Duration::from_millis(250),
+            stop_patience: Duration::from_secs(10),
+            rates: Rates::default(),
+        }
+    }
+}
+
+/// Calls per second. Administrators are exempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rates {
+    /// Purchases of one buyer.
+    pub purchases_per_s: NonZeroU32,
+    /// Purchases of one buyer at once.
+    pub purchases_burst: NonZeroU32,
+    /// Other authenticated calls of one buyer, per second and at once.
+    pub others_per_s: NonZeroU32,
+    /// Calls of one address, per second and at once; off by default, because many buyers may share
+    /// an address. An IPv6 address counts by its first 64 bits.
+    pub per_address_per_s: Option<NonZeroU32>,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        const fn rate(per_s: u32) -> NonZeroU32 {
+            match NonZeroU32::new(per_s) {
+                Some(rate) => rate,
+                None => NonZeroU32::MIN,
+            }
+        }
+        Self {
+            purchases_per_s: rate(50),
+            purchases_burst: rate(100),
+            others_per_s: rate(200),
+            per_address_per_s: None,
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What becomes of each item of a batch.
+
+use seckill_application::ports::{
+    AdjustmentState, BatchItem, EntryId, ParkReason, Unreadable, Verdict,
+};
+use seckill_domain::{
+    AdjustmentId, Claim, Decision, LeftReason, Order, PartitionId, RejectReason, SaleStatus,
+    Sequence, Stage, Ticket, Timestamp, Transition, Voucher, VoucherId,
+};
+
+use super::book::{Book, ParkedMessage};
+use super::changes::Changes;
+
+/// A batch being settled, item by item; committed as a whole or not at all.
+pub(super) struct Settlement<'a> {
+    pub(super) book: &'a Book,
+    pub(super) partition: PartitionId,
+    /// The ledger's time.
+    pub(super) now: Timestamp,
+    pub(super) changes: Changes,
+}
+
+/// A decision with its number and entry.
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    sequence: Sequence,
+    entry: EntryId,
+    decision: &'a Decision,
+}
+
+impl Settlement<'_> {
+    pub(super) fn settle(&mut self, item: &BatchItem) -> Verdict {
+        match item {
+            BatchItem::Unreadable { entry, body } => self.park_unreadable(*entry, body),
+            BatchItem::Decision {
+                sequence,
+                entry,
+                decision,
+            } => self.settle_decision(Item {
+                sequence: *sequence,
+                entry: *entry,
+                decision,
+            }),
+        }
+    }
+
+    fn settle_decision(&mut self, item: Item<'_>) -> Verdict {
+        let voucher = self.changes.voucher(self.book, item.decision.voucher());
+        if voucher.is_none_or(|voucher| voucher.status == SaleStatus::Draft) {
+            return self.park(item, ParkReason::UnknownVoucher);
+        }
+        if item.decision.claim().is_some_and(|it| !self.is_sound(it)) {
+            return self.park(item, ParkReason::BadValues);
+        }
+        match item.decision {
+            Decision::Granted(claim) | Decision::Promoted(claim) => self.grant(item, claim),
+            Decision::Joined { claim, ticket } => self.join(item, claim, *ticket),
+            Decision::Left { claim, reason } => self.end(item, claim, left_into(*reason)),
+            Decision::Lost(claim) => {
+                let reason = RejectReason::Lost;
+                self.end(item, claim, Stage::Rejected { reason })
+            }
+            Decision::Withdrawn {
+                voucher,
+                units,
+                adjustment,
+            } => self.withdraw(item, *voucher, *units, *adjustment),
+        }
+    }
+
+    /// Whether an order id is new, or belongs to the very same order.
+    fn is_sound(&self, claim: &Claim) -> bool {
+        let same = |order: &Order| {
+            (order.voucher, order.buyer, order.quantity)
+                == (claim.voucher, claim.buyer, claim.quantity)
+        };
+        let known = self.changes.order(self.book, claim.order);
+        claim.quantity > 0 && known.is_none_or(same)
+    }
+
+    /// Units for an order: a new one, or one that waits.
+    fn grant(&mut self, item: Item<'_>, claim: &Claim) -> Verdict {
+        let known = self.changes.order(self.book, claim.order).cloned();
+        let order = match known.as_ref().map(|order| &order.stage) {
+            None => self.new_order(item, claim),
+            Some(Stage::Waiting) => known,
+            // The gate gave units to an order that had ended without: it is wrong about it.
+            Some(Stage::Rejected { reason }) => return Verdict::Rejected(*reason),
+            Some(Stage::Withdrawn | Stage::ClosedOut) => {
+                return Verdict::Rejected(RejectReason::Lost);
+            }
+            Some(_) => return Verdict::AlreadyThere,
+        };
+        let Some(mut order) = order else {
+            return self.park(item, ParkReason::UnknownVoucher);
+        };
+        let (moved, verdict) = match self.take_units(claim) {
+            Ok(expires_at) => (order.promote(expires_at), Verdict::Confirmed),
+            Err(reason) => (
+                order.leave_waitlist(Stage::Rejected { reason }),
+                Verdict::Rejected(reason),
+            ),
+        };
+        debug_assert_eq!(
+            moved,
+            Ok(Transition::Applied),
+            "a waiting order can do both"
+        );
+        self.changes.put_order(order);
+        verdict
+    }
+
+    /// Takes units out of the stock into a buyer's holding, if both allow. Returns the end of the
+    /// payment window that begins.
+    fn take_units(&mut self, claim: &Claim) -> Result<Timestamp, RejectReason> {
+        let voucher = self
+            .changes
+            .voucher_mut(self.book, claim.voucher)
+            .ok_or(RejectReason::NoStock)?;
+        let stock = voucher.stock_units.checked_sub(claim.quantity);
+        let (limit, window) = (voucher.terms.per_buyer_limit, voucher.terms.payment_window);
+        if self.key_is_taken(claim) {
+            return Err(RejectReason::LimitReached);
+        }
+        let holding = self
+            .changes
+            .holding_mut(self.book, claim.voucher, claim.buyer, limit);
+        let mut raised = *holding;
+        raised
+            .add(claim.quantity)
+            .map_err(|_| RejectReason::LimitReached)?;
+        let stock = stock.ok_or(RejectReason::NoStock)?;
+        *holding = raised;
+        if let Some(voucher) = self.changes.voucher_mut(self.book, claim.voucher) {
+            voucher.stock_units = stock;
+        }
+        Ok(self.now.plus(window))
+    }
+
+    /// Whether another order has the claim's key: the same purchase, twice.
+    fn key_is_taken(&self, claim: &Claim) -> bool {
+        let user = self.changes.user_of_key(self.book, claim);
+        user.is_some_and(|order| order != claim.order)
+    }
+
+    fn join(&mut self, item: Item<'_>, claim: &Claim, ticket: Ticket) -> Verdict {
+        if self.changes.order(self.book, claim.order).is_some() {
+            return Verdict::AlreadyThere;
+        }
+        let Some(order) = self.new_order(item, claim) else {
+            return self.park(item, ParkReason::UnknownVoucher);
+        };
+        let (stage, verdict) = if self.key_is_taken(claim) {
+            let reason = RejectReason::LimitReached;
+            (Stage::Rejected { reason }, Verdict::Rejected(reason))
+        } else {
+            (Stage::Waiting, Verdict::Confirmed)
+        };
+        self.changes.put_order(Order {
+            ticket: Some(ticket),
+            stage,
+            ..order
+        });
+        verdict
+    }
+
+    /// Ends an order without units, if it waits or is not there: what was never stored still has to
+    /// be readable.
+    fn end(&mut self, item: Item<'_>, claim: &Claim, into: Stage) -> Verdict {
+        let known = self.changes.order(self.book, claim.order).cloned();
+        let Some(mut order) = known.or_else(|| self.new_order(item, claim)) else {
+            return self.park(item, ParkReason::UnknownVoucher);
+        };
+        if order.leave_waitlist(into) != Ok(Transition::Applied) {
+            return Verdict::AlreadyThere;
+        }
+        self.changes.put_order(order);
+        Verdict::Confirmed
+    }
+
+    /// An order that is not there yet, without units so far.
+    fn new_order(&self, item: Item<'_>, claim: &Claim) -> Option<Order> {
+        let voucher = self.changes.voucher(self.book, claim.voucher)?;
+        let key = claim.key.clone().filter(|_| !self.key_is_taken(claim));
+        Some(Order {
+            id: claim.order,
+            voucher: claim.voucher,
+            buyer: claim.buyer,
+            quantity: claim.quantity,
+            amount: voucher.terms.price.times(claim.quantity),
+            key,
+            created_at: item.entry.written_at(),
+            ticket: None,
+            expires_at: None,
+            stage: Stage::Waiting,
+        })
+    }
+
+    /// Follows the gate, which has taken the units out, even if the adjustment was given up.
+    fn withdraw(
+        &mut self,
+        item: Item<'_>,
+        voucher: VoucherId,
+        units: u32,
+        adjustment: AdjustmentId,
+    ) -> Verdict {
+        let row = self.changes.adjustment(self.book, adjustment);
+        let Some(row) = row.filter(|row| row.voucher == voucher) else {
+            return self.park(item, ParkReason::BadValues);
+        };
+        if i64::from(row.adjustment.delta) != -i64::from(units) {
+            return self.park(item, ParkReason::BadValues);
+        }
+        if row.adjustment.state == AdjustmentState::Applied {
+            return Verdict::AlreadyThere;
+        }
+        let mut row = row.clone();
+        let taken = self
+            .changes
+            .voucher_mut(self.book, voucher)
+            .is_some_and(|voucher| shrink(voucher, units));
+        let (state, verdict) = if taken {
+            (AdjustmentState::Applied, Verdict::Confirmed)
+        } else {
+            let reason = RejectReason::NoStock;
+            (AdjustmentState::Refused, Verdict::Rejected(reason))
+        };
+        row.adjustment.state = state;
+        self.changes.adjustments.insert(adjustment, row);
+        verdict
+    }
+
+    fn park_unreadable(&mut self, entry: EntryId, body: &Unreadable) -> Verdict {
+        let reason = ParkReason::Unreadable;
+        self.changes.parked.push(ParkedMessage {
+            partition: self.partition,
+            entry,
+            sequence: None,
+            decision: None,
+            raw: Some(body.raw.clone()),
+            reason,
+            units: 0,
+        });
+        Verdict::Parked(reason)
+    }
+
+    /// Puts a decision aside. The units that the gate took for it leave the stock, as far as there
+    /// is any.
+    fn park(&mut self, item: Item<'_>, reason: ParkReason) -> Verdict {
+        let taken = item.decision.units_taken();
+        let voucher = self.changes.voucher_mut(self.book, item.decision.voucher());
+        let units = voucher.map_or(0, |voucher| {
+            let units = taken.min(voucher.stock_units);
+            voucher.stock_units -= units;
+            units
+        });
+        self.changes.parked.push(ParkedMessage {
+            partition: self.partition,
+            entry: item.entry,
+            sequence: Some(item.sequence),
+            decision: Some(item.decision.clone()),
+            raw: None,
+            reason,
+            units,
+        });
+        Verdict::Parked(reason)
+    }
+}
+
+/// Where an order goes that leaves the waitlist.
+fn left_into(reason: LeftReason) -> Stage {
+    match reason {
+        LeftReason::Withdrawn => Stage::Withdrawn,
+        LeftReason::ClosedOut => Stage::ClosedOut,
+        LeftReason::NotEnoughUnits => Stage::Rejected {
+            reason: RejectReason::NotEnoughUnits,
+        },
+        LeftReason::LimitReached => Stage::Rejected {
+            reason: RejectReason::LimitReached,
+        },
+    }
+}
+
+/// Takes units out of total and stock. `false`, changing nothing, if the stock has too few.
+fn shrink(voucher: &mut Voucher, units: u32) -> bool {
+    let Some(stock) = voucher.stock_units.checked_sub(units) else {
+        return false;
+    };
+    voucher.stock_units = stock;
+    voucher.total_units -= units;
+    true
+}

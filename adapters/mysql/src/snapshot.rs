@@ -1,0 +1,256 @@
+//! Consistent reads of a whole sale: everything at one moment, with the position of the stream at
+//! that moment.
+
+use std::collections::HashSet;
+
+use seckill_application::Fault;
+use seckill_application::ports::{
+    Holder, KeyUse, LOAD_CHUNK_MAX, LedgerTally, LoadChunk, OpenSale, PartitionHead, SaleSnapshot,
+};
+use seckill_domain::{
+    BuyerId, Decision, GateVersion, Held, OrderId, PlaceAtFirst, Remembered, Seat, Ticket, Voucher,
+    VoucherId,
+};
+use sqlx::mysql::MySqlRow;
+
+use crate::fault::Trouble;
+use crate::row::{self, get};
+use crate::session::{Session, statement};
+use crate::store::Store;
+use crate::wire;
+
+/// The partition of a voucher is its number modulo the deployment's count.
+const VOUCHER: &str = concat!(row::select_voucher!(), "WHERE v.id = ?");
+const HEAD: &str = "SELECT d.partitions, p.fence, p.epoch, p.applied_seq, p.applied_ms, p.applied_no \
+     FROM deployment d LEFT JOIN partitions p ON p.partition_id = ? MOD d.partitions";
+const LIVE: &str = "SELECT id, user_id, quantity, ticket FROM orders \
+     WHERE voucher_id = ? AND status IN ('pending_payment', 'paid') ORDER BY id";
+const WAITING: &str = "SELECT id, user_id, quantity, ticket, idempotency_key FROM orders \
+     WHERE voucher_id = ? AND status = 'waiting' ORDER BY ticket";
+const KEYS: &str = "SELECT id, user_id, quantity, ticket, idempotency_key FROM orders \
+     WHERE voucher_id = ? AND idempotency_key IS NOT NULL";
+const PARKED: &str =
+    "SELECT payload FROM parked_messages WHERE voucher_id = ? AND state = 'parked' ORDER BY id";
+
+/// Everything the gate needs about a sale.
+pub(crate) async fn sale(
+    store: &Store,
+    voucher: VoucherId,
+) -> Result<Option<SaleSnapshot>, Fault> {
+    const PORT: &str = "ledger.sale_snapshot";
+    let mut session = store.begin_snapshot(PORT).await?;
+    let read = read_sale(&mut session, voucher).await;
+    read.map_err(|trouble| trouble.before_commit(PORT))
+}
+
+async fn read_sale(
+    session: &mut Session,
+    id: VoucherId,
+) -> Result<Option<SaleSnapshot>, Trouble> {
+    let Some((voucher, head)) = voucher_at_head(session, id).await? else {
+        return Ok(None);
+    };
+    let of = |sql| statement(sql).bind(id.get());
+    let mut holders = each(&session.rows(of(LIVE)).await?, holder)?;
+    let mut seats = each(&session.rows(of(WAITING)).await?, seat)?;
+    let mut keys = each(&session.rows(of(KEYS)).await?, key_use)?;
+    let parked = session.rows(of(PARKED)).await?;
+    session.rollback().await?;
+    add_parked(&parked, &mut holders, &mut seats, &mut keys)?;
+    Ok(Some(SaleSnapshot {
+        sale: OpenSale {
+            terms: voucher.sale_terms(),
+            free: voucher.stock_units,
+            version: voucher.version,
+            applied: head.applied,
+        },
+        chunks: chunks(holders, seats, keys),
+    }))
+}
+
+/// A voucher, and how far its partition's stream is applied.
+async fn voucher_at_head(
+    session: &mut Session,
+    id: VoucherId,
+) -> Result<Option<(Voucher, PartitionHead)>, Trouble> {
+    let Some(found) = session.row(statement(VOUCHER).bind(id.get())).await? else {
+        return Ok(None);
+    };
+    let voucher = row::voucher(&found)?;
+    let head = session.row(statement(HEAD).bind(id.get())).await?;
+    let head = head.ok_or_else(|| Trouble::broken("the number of partitions is not settled"))?;
+    let head = match get::<Option<u64>>(&head, "epoch")? {
+        Some(_) => row::head(&head)?,
+        None => crate::admissions::UNTOUCHED,
+    };
+    Ok(Some((voucher, head)))
+}
+
+fn each<T>(
+    rows: &[MySqlRow],
+    read: impl Fn(&MySqlRow) -> Result<T, Trouble>,
+) -> Result<Vec<T>, Trouble> {
+    rows.iter().map(read).collect()
+}
+
+fn ticket(row: &MySqlRow) -> Result<Option<Ticket>, Trouble> {
+    let ticket: Option<u64> = get(row, "ticket")?;
+    Ok(ticket.map(Ticket::new))
+}
+
+fn holder(row: &MySqlRow) -> Result<Holder, Trouble> {
+    Ok(Holder {
+        buyer: BuyerId::new(get(row, "user_id")?),
+        held: Held {
+            order: OrderId::new(get(row, "id")?),
+            quantity: get(row, "quantity")?,
+            promoted: ticket(row)?.is_some(),
+        },
+    })
+}
+
+fn key_text(row: &MySqlRow) -> Result<Option<seckill_domain::IdempotencyKey>, Trouble> {
+    let key: Option<&str> = get(row, "idempotency_key")?;
+    key.map(str::parse)
+        .transpose()
+        .map_err(|error| Trouble::Broken(Box::new(error)))
+}
+
+fn seat(row: &MySqlRow) -> Result<Seat, Trouble> {
+    let ticket = ticket(row)?.ok_or_else(|| Trouble::broken("an order waits without a ticket"))?;
+    Ok(Seat {
+        ticket,
+        order: OrderId::new(get(row, "id")?),
+        buyer: BuyerId::new(get(row, "user_id")?),
+        quantity: get(row, "quantity")?,
+        key: key_text(row)?,
+    })
+}
+
+fn key_use(row: &MySqlRow) -> Result<KeyUse, Trouble> {
+    let key = key_text(row)?.ok_or_else(|| Trouble::broken("a key that is none"))?;
+    let first = if ticket(row)?.is_some() {
+        PlaceAtFirst::Waitlisted
+    } else {
+        PlaceAtFirst::Granted
+    };
+    Ok(KeyUse {
+        buyer: BuyerId::new(get(row, "user_id")?),
+        key,
+        first: Remembered {
+            order: OrderId::new(get(row, "id")?),
+            quantity: get(row, "quantity")?,
+            first,
+        },
+    })
+}
+
+/// A grant whose decision is parked holds its units, and its key is used.
+fn add_parked(
+    rows: &[MySqlRow],
+    holders: &mut Vec<Holder>,
+    seats: &mut Vec<Seat>,
+    keys: &mut Vec<KeyUse>,
+) -> Result<(), Trouble> {
+    let mut held: HashSet<OrderId> = holders.iter().map(|holder| holder.held.order).collect();
+    for row in rows {
+        let decision = wire::read_decision(get(row, "payload")?)?;
+        let (claim, promoted) = match decision {
+            Some(Decision::Granted(claim)) => (claim, false),
+            Some(Decision::Promoted(claim)) => (claim, true),
+            _ => continue,
+        };
+        if !held.insert(claim.order) {
+            continue;
+        }
+        seats.retain(|seat| seat.order != claim.order);
+        holders.push(Holder {
+            buyer: claim.buyer,
+            held: Held {
+                order: claim.order,
+                quantity: claim.quantity,
+                promoted,
+            },
+        });
+        let known = keys.iter().any(|used| used.first.order == claim.order);
+        if let Some(key) = claim.key.filter(|_| !known) {
+            let first = Remembered {
+                order: claim.order,
+                quantity: claim.quantity,
+                first: PlaceAtFirst::Granted,
+            };
+            let buyer = claim.buyer;
+            keys.push(KeyUse { buyer, key, first });
+        }
+    }
+    Ok(())
+}
+
+/// At least one chunk, so that the first one clears what an earlier attempt loaded.
+fn chunks(holders: Vec<Holder>, seats: Vec<Seat>, keys: Vec<KeyUse>) -> Vec<LoadChunk> {
+    let longest = holders.len().max(seats.len()).max(keys.len());
+    let count = longest.div_ceil(LOAD_CHUNK_MAX).max(1);
+    let (mut holders, mut seats, mut keys) =
+        (holders.into_iter(), seats.into_iter(), keys.into_iter());
+    (0..count)
+        .map(|_| LoadChunk {
+            holders: holders.by_ref().take(LOAD_CHUNK_MAX).collect(),
+            seats: seats.by_ref().take(LOAD_CHUNK_MAX).collect(),
+            keys: keys.by_ref().take(LOAD_CHUNK_MAX).collect(),
+        })
+        .collect()
+}
+
+/// The ledger's side of a balance.
+pub(crate) async fn tally(
+    store: &Store,
+    voucher: VoucherId,
+    gate_version: GateVersion,
+) -> Result<Option<LedgerTally>, Fault> {
+    const PORT: &str = "ledger.tally";
+    let mut session = store.begin_snapshot(PORT).await?;
+    let read = read_tally(&mut session, voucher, gate_version).await;
+    read.map_err(|trouble| trouble.before_commit(PORT))
+}
+
+async fn read_tally(
+    session: &mut Session,
+    id: VoucherId,
+    gate_version: GateVersion,
+) -> Result<Option<LedgerTally>, Trouble> {
+    const SUMS: &str = "SELECT \
+           (SELECT CAST(COALESCE(SUM(quantity), 0) AS UNSIGNED) FROM orders \
+              WHERE voucher_id = ? AND status = 'pending_payment') AS awaiting_payment, \
+           (SELECT CAST(COALESCE(SUM(quantity), 0) AS UNSIGNED) FROM orders \
+              WHERE voucher_id = ? AND status = 'paid') AS paid, \
+           (SELECT CAST(COALESCE(SUM(units), 0) AS UNSIGNED) FROM parked_messages \
+              WHERE voucher_id = ? AND state = 'parked') AS parked, \
+           (SELECT CAST(COALESCE(SUM(units_returned), 0) AS UNSIGNED) FROM gate_updates \
+              WHERE voucher_id = ? AND version > ?) AS returned";
+    let Some((voucher, head)) = voucher_at_head(session, id).await? else {
+        return Ok(None);
+    };
+    let sums = statement(SUMS)
+        .bind(id.get())
+        .bind(id.get())
+        .bind(id.get())
+        .bind(id.get())
+        .bind(gate_version.get());
+    let sums = session.row(sums).await?;
+    session.rollback().await?;
+    let sums = sums.ok_or_else(|| Trouble::broken("no sums"))?;
+    let units = |column| {
+        let units: u64 = get(&sums, column)?;
+        u32::try_from(units).map_err(|_| Trouble::broken(format!("{column} is out of range")))
+    };
+    Ok(Some(LedgerTally {
+        total: voucher.total_units,
+        stock: voucher.stock_units,
+        parked: units("parked")?,
+        awaiting_payment: units("awaiting_payment")?,
+        paid: units("paid")?,
+        version: voucher.version,
+        units_returned_after: get(&sums, "returned")?,
+        head,
+    }))
+}

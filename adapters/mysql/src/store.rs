@@ -1,0 +1,249 @@
+//! The connections to one database, and the ports over them.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seckill_application::Fault;
+use seckill_application::ports::LedgerPorts;
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow};
+use sqlx::{ConnectOptions, Executor, MySqlPool, Row};
+
+use crate::config::LedgerConfig;
+use crate::fault::Trouble;
+use crate::meters::LedgerMeters;
+use crate::session::{Session, Statement, statement};
+
+/// What every session is set to. A lock is waited for at most 3 s. A session that says nothing for
+/// 10 s is ended by the server, which gives back the locks of a process that was stopped in the
+/// middle of a transaction.
+const SESSION: &str = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', \
+     innodb_lock_wait_timeout = 3, wait_timeout = 10, time_zone = '+00:00'";
+const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+
+/// Idle connections are given up before the server ends them.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Reads of a whole sale may take longer than a statement of a purchase, by this factor.
+const LONG_READ: u32 = 6;
+
+/// The ledger in a MySQL or MariaDB database.
+#[derive(Clone)]
+pub struct MySqlLedger {
+    store: Arc<Store>,
+}
+
+/// Which server answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerServer {
+    /// Its own version, such as `9.7.4` or `10.11.19-MariaDB`.
+    pub version: String,
+    /// What it calls itself.
+    pub comment: String,
+}
+
+/// What the ports share.
+pub(crate) struct Store {
+    pool: MySqlPool,
+    writers: MySqlPool,
+    statement_timeout: Duration,
+    attempts_max: u32,
+    pub(crate) meters: Arc<LedgerMeters>,
+}
+
+/// What a transaction is for.
+#[derive(Clone, Copy)]
+enum Kind {
+    Changes,
+    Snapshot,
+}
+
+impl MySqlLedger {
+    /// Connects, and asks the server once. A URL that cannot be read is a fault that is not
+    /// retryable; a server that does not answer is one that is.
+    pub async fn connect(config: LedgerConfig) -> Result<Self, Fault> {
+        const PORT: &str = "ledger.connect";
+        let options = MySqlConnectOptions::from_str(&config.url)
+            .map_err(|error| Fault::broken(PORT, error))?
+            .timezone(None)
+            .pipes_as_concat(false)
+            .no_engine_substitution(false)
+            .disable_statement_logging();
+        let meters = Arc::new(LedgerMeters::default());
+        let pool = |size: u32| {
+            let meters = meters.clone();
+            MySqlPoolOptions::new()
+                .max_connections(size.max(1))
+                .acquire_timeout(config.acquire_timeout)
+                .idle_timeout(IDLE_TIMEOUT)
+                .test_before_acquire(false)
+                .after_connect(move |connection, _| {
+                    LedgerMeters::add_one(&meters.connects);
+                    Box::pin(async move {
+                        connection.execute(SESSION).await?;
+                        connection.execute(ISOLATION).await?;
+                        Ok(())
+                    })
+                })
+                .connect_lazy_with(options.clone())
+        };
+        let store = Store {
+            pool: pool(config.max_connections),
+            writers: pool(config.writer_connections),
+            statement_timeout: config.statement_timeout,
+            attempts_max: config.max_connections.max(config.writer_connections) + 1,
+            meters: meters.clone(),
+        };
+        let ledger = Self {
+            store: Arc::new(store),
+        };
+        ledger.describe().await?;
+        Ok(ledger)
+    }
+
+    /// The ports over this database.
+    pub fn ports(&self) -> LedgerPorts {
+        LedgerPorts {
+            ledger: self.store.clone(),
+            admissions: self.store.clone(),
+            updates: self.store.clone(),
+        }
+    }
+
+    /// Applies the migrations that the database does not have. Safe to run from several processes
+    /// at once, and again after one was cut off.
+    pub async fn migrate(&self) -> Result<(), Fault> {
+        crate::migrate::run(&self.store.pool).await
+    }
+
+    /// Which server answers.
+    pub async fn describe(&self) -> Result<LedgerServer, Fault> {
+        const PORT: &str = "ledger.describe";
+        let read = || statement("SELECT @@version, @@version_comment");
+        let row = self.store.read_row(PORT, read).await?;
+        let row = row.ok_or_else(|| Fault::broken(PORT, "no version"))?;
+        let field = |index: usize| {
+            row.try_get(index)
+                .map_err(|error| Fault::broken(PORT, error))
+        };
+        Ok(LedgerServer {
+            version: field(0)?,
+            comment: field(1)?,
+        })
+    }
+
+    /// What the connections went through.
+    pub fn meters(&self) -> Arc<LedgerMeters> {
+        self.store.meters.clone()
+    }
+
+    /// Closes the connections once they are given back; calls from now on fail.
+    pub async fn close(&self) {
+        self.store.pool.close().await;
+        self.store.writers.close().await;
+    }
+}
+
+impl Store {
+    async fn session(&self, pool: &MySqlPool) -> Result<Session, Trouble> {
+        let connection = pool.acquire().await.map_err(Trouble::of)?;
+        let meters = self.meters.clone();
+        Ok(Session::new(connection, meters, self.statement_timeout))
+    }
+
+    /// A transaction among those of commands.
+    pub(crate) async fn begin(&self, port: &'static str) -> Result<Session, Fault> {
+        self.begin_in(&self.pool, Kind::Changes, port).await
+    }
+
+    /// A transaction of an order writer.
+    pub(crate) async fn begin_writing(&self, port: &'static str) -> Result<Session, Fault> {
+        self.begin_in(&self.writers, Kind::Changes, port).await
+    }
+
+    /// A transaction that reads one moment of the database, with more time for each statement.
+    pub(crate) async fn begin_snapshot(&self, port: &'static str) -> Result<Session, Fault> {
+        let mut session = self.begin_in(&self.pool, Kind::Snapshot, port).await?;
+        session.allow(self.statement_timeout * LONG_READ);
+        Ok(session)
+    }
+
+    /// Connections that went stale while idle (the server was restarted) are noticed here, where
+    /// nothing has happened yet, and passed over.
+    async fn begin_in(
+        &self,
+        pool: &MySqlPool,
+        kind: Kind,
+        port: &'static str,
+    ) -> Result<Session, Fault> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let begun = async {
+                let mut session = self.session(pool).await?;
+                match kind {
+                    Kind::Changes => session.begin().await?,
+                    Kind::Snapshot => session.begin_snapshot().await?,
+                }
+                Ok(session)
+            };
+            match begun.await {
+                Ok(session) => return Ok(session),
+                Err(trouble) if self.may_retry(&trouble, attempts) => {}
+                Err(trouble) => return Err(Trouble::before_commit(trouble, port)),
+            }
+        }
+    }
+
+    fn may_retry(&self, trouble: &Trouble, attempts: u32) -> bool {
+        trouble.is_stale_connection() && attempts < self.attempts_max
+    }
+
+    /// Every row that a statement returns; it only reads, so a stale connection is passed over.
+    pub(crate) async fn read<'q>(
+        &self,
+        port: &'static str,
+        build: impl Fn() -> Statement<'q> + Send,
+    ) -> Result<Vec<MySqlRow>, Fault> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let query = build();
+            let read = async { self.session(&self.pool).await?.rows(query).await };
+            match read.await {
+                Ok(rows) => return Ok(rows),
+                Err(trouble) if self.may_retry(&trouble, attempts) => {}
+                Err(trouble) => return Err(trouble.before_commit(port)),
+            }
+        }
+    }
+
+    /// The one row that a statement returns, if it does.
+    pub(crate) async fn read_row<'q>(
+        &self,
+        port: &'static str,
+        build: impl Fn() -> Statement<'q> + Send,
+    ) -> Result<Option<MySqlRow>, Fault> {
+        Ok(self.read(port, build).await?.into_iter().next())
+    }
+
+    /// Runs a statement that is a transaction of its own and may be repeated. Returns how many rows
+    /// it found.
+    pub(crate) async fn write<'q>(
+        &self,
+        port: &'static str,
+        build: impl Fn() -> Statement<'q> + Send,
+    ) -> Result<u64, Fault> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let query = build();
+            let write = async { self.session(&self.pool).await?.execute(query).await };
+            match write.await {
+                Ok(done) => return Ok(done.rows_affected()),
+                Err(trouble) if self.may_retry(&trouble, attempts) => {}
+                Err(trouble) => return Err(trouble.at_commit(port)),
+            }
+        }
+    }
+}

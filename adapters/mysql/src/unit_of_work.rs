@@ -1,0 +1,144 @@
+//! A transaction for single commands.
+
+use async_trait::async_trait;
+use seckill_application::Fault;
+use seckill_application::ports::{
+    Adjustment, AdjustmentReply, NewAdjustment, NewVoucher, Release, UnitOfWork,
+};
+use seckill_domain::{
+    AdjustmentId, GateChange, GateVersion, Order, OrderId, OrderStatus, Timestamp, Voucher,
+    VoucherId,
+};
+
+use crate::fault::Trouble;
+use crate::session::Session;
+
+mod adjustments;
+pub(crate) use orders::rows_json;
+
+mod orders;
+mod releases;
+mod vouchers;
+
+/// A session with an open transaction. After any error it can only be rolled back: the database may
+/// have done so already, and a commit would make half of the work stand.
+pub(crate) struct MySqlUnit {
+    session: Session,
+    failed: bool,
+}
+
+impl MySqlUnit {
+    pub(crate) fn new(session: Session) -> Self {
+        Self {
+            session,
+            failed: false,
+        }
+    }
+
+    fn settle<T>(&mut self, port: &'static str, done: Result<T, Trouble>) -> Result<T, Fault> {
+        done.map_err(|trouble| {
+            self.failed = true;
+            trouble.before_commit(port)
+        })
+    }
+}
+
+#[async_trait]
+impl UnitOfWork for MySqlUnit {
+    async fn now(&mut self) -> Result<Timestamp, Fault> {
+        let done = orders::now(&mut self.session).await;
+        self.settle("unit_of_work.now", done)
+    }
+
+    async fn insert_voucher(&mut self, voucher: &NewVoucher) -> Result<Voucher, Fault> {
+        let done = vouchers::insert(&mut self.session, voucher).await;
+        self.settle("unit_of_work.insert_voucher", done)
+    }
+
+    async fn lock_voucher(&mut self, id: VoucherId) -> Result<Option<Voucher>, Fault> {
+        let done = vouchers::lock(&mut self.session, id).await;
+        self.settle("unit_of_work.lock_voucher", done)
+    }
+
+    async fn save_voucher(
+        &mut self,
+        voucher: &Voucher,
+        follow: bool,
+    ) -> Result<GateVersion, Fault> {
+        let done = vouchers::save(&mut self.session, voucher, follow).await;
+        self.settle("unit_of_work.save_voucher", done)
+    }
+
+    async fn lock_order(&mut self, id: OrderId) -> Result<Option<Order>, Fault> {
+        let done = orders::lock(&mut self.session, id).await;
+        self.settle("unit_of_work.lock_order", done)
+    }
+
+    async fn lock_overdue_orders(&mut self, max: usize) -> Result<Vec<Order>, Fault> {
+        let done = orders::lock_overdue(&mut self.session, max).await;
+        self.settle("unit_of_work.lock_overdue_orders", done)
+    }
+
+    async fn save_orders(&mut self, from: OrderStatus, orders: &[Order]) -> Result<usize, Fault> {
+        let done = orders::save(&mut self.session, from, orders).await;
+        self.settle("unit_of_work.save_orders", done)
+    }
+
+    async fn release(
+        &mut self,
+        voucher: VoucherId,
+        releases: &[Release],
+    ) -> Result<GateVersion, Fault> {
+        let done = releases::release(&mut self.session, voucher, releases).await;
+        self.settle("unit_of_work.release", done)
+    }
+
+    async fn record_adjustment(
+        &mut self,
+        adjustment: &NewAdjustment,
+    ) -> Result<AdjustmentReply, Fault> {
+        let done = adjustments::record(&mut self.session, adjustment).await;
+        self.settle("unit_of_work.record_adjustment", done)
+    }
+
+    async fn add_units(
+        &mut self,
+        voucher: VoucherId,
+        adjustment: AdjustmentId,
+        units: u32,
+    ) -> Result<GateVersion, Fault> {
+        let done = adjustments::add_units(&mut self.session, voucher, adjustment, units).await;
+        self.settle("unit_of_work.add_units", done)
+    }
+
+    async fn refuse_adjustment(&mut self, adjustment: AdjustmentId) -> Result<(), Fault> {
+        let done = adjustments::refuse(&mut self.session, adjustment).await;
+        self.settle("unit_of_work.refuse_adjustment", done)
+    }
+
+    async fn adjustment(&mut self, id: AdjustmentId) -> Result<Option<Adjustment>, Fault> {
+        let done = adjustments::find(&mut self.session, id).await;
+        self.settle("unit_of_work.adjustment", done)
+    }
+
+    async fn push_update(
+        &mut self,
+        voucher: VoucherId,
+        changes: &[GateChange],
+    ) -> Result<GateVersion, Fault> {
+        let done = releases::push_update(&mut self.session, voucher, changes).await;
+        self.settle("unit_of_work.push_update", done)
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<(), Fault> {
+        const PORT: &str = "unit_of_work.commit";
+        if self.failed {
+            let trouble = Trouble::broken("an earlier statement of the transaction failed");
+            return Err(trouble.before_commit(PORT));
+        }
+        self.session
+            .commit()
+            .await
+            .map_err(|trouble| trouble.at_commit(PORT))
+    }
+}

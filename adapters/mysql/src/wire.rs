@@ -1,0 +1,286 @@
+//! The JSON that the ledger stores: updates for the gate, and parked messages. Versioned, because
+//! rows outlive the version of the service that wrote them. Ids are strings, as everywhere outside
+//! the process.
+
+use seckill_application::ports::Unreadable;
+use seckill_domain::{
+    AdjustmentId, BuyerId, Claim, Decision, GateChange, IdempotencyKey, LeftReason, OrderId,
+    SaleStatus, SaleTerms, Ticket, Timestamp, VoucherId,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Trouble;
+use crate::row::{read_sale, sale_word};
+
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Payload<T> {
+    v: u32,
+    #[serde(flatten)]
+    body: T,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Changes {
+    changes: Vec<Change>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Change {
+    Release {
+        order: String,
+        buyer: String,
+        quantity: u32,
+    },
+    AddUnits {
+        units: u32,
+    },
+    SetTerms {
+        status: String,
+        opens_at_ms: i64,
+        closes_at_ms: i64,
+        per_buyer_limit: u32,
+        waitlist_capacity: u32,
+        total_units: u32,
+    },
+}
+
+impl From<&GateChange> for Change {
+    fn from(change: &GateChange) -> Self {
+        match change {
+            GateChange::Release {
+                order,
+                buyer,
+                quantity,
+            } => Self::Release {
+                order: order.to_string(),
+                buyer: buyer.to_string(),
+                quantity: *quantity,
+            },
+            GateChange::AddUnits { units } => Self::AddUnits { units: *units },
+            GateChange::SetTerms(terms) => Self::SetTerms {
+                status: sale_word(terms.status).to_owned(),
+                opens_at_ms: terms.opens_at.as_millis(),
+                closes_at_ms: terms.closes_at.as_millis(),
+                per_buyer_limit: terms.per_buyer_limit,
+                waitlist_capacity: terms.waitlist_capacity,
+                total_units: terms.total_units,
+            },
+        }
+    }
+}
+
+impl TryFrom<Change> for GateChange {
+    type Error = Trouble;
+
+    fn try_from(change: Change) -> Result<Self, Trouble> {
+        Ok(match change {
+            Change::Release {
+                order,
+                buyer,
+                quantity,
+            } => Self::Release {
+                order: OrderId::new(number(&order)?),
+                buyer: BuyerId::new(number(&buyer)?),
+                quantity,
+            },
+            Change::AddUnits { units } => Self::AddUnits { units },
+            Change::SetTerms {
+                status,
+                opens_at_ms,
+                closes_at_ms,
+                per_buyer_limit,
+                waitlist_capacity,
+                total_units,
+            } => Self::SetTerms(SaleTerms {
+                status: read_sale(&status)?,
+                opens_at: Timestamp::from_millis(opens_at_ms),
+                closes_at: Timestamp::from_millis(closes_at_ms),
+                per_buyer_limit,
+                waitlist_capacity,
+                total_units,
+            }),
+        })
+    }
+}
+
+fn number(text: &str) -> Result<u64, Trouble> {
+    text.parse().map_err(broken)
+}
+
+fn broken(error: impl std::error::Error + Send + Sync + 'static) -> Trouble {
+    Trouble::Broken(Box::new(error))
+}
+
+fn write<T: Serialize>(body: T) -> Result<String, Trouble> {
+    serde_json::to_string(&Payload { v: VERSION, body }).map_err(broken)
+}
+
+fn read<'t, T: Deserialize<'t>>(payload: &'t str) -> Result<T, Trouble> {
+    let payload: Payload<T> = serde_json::from_str(payload).map_err(broken)?;
+    if payload.v == VERSION {
+        Ok(payload.body)
+    } else {
+        let version = payload.v;
+        Err(Trouble::broken(format!("payload of version {version}")))
+    }
+}
+
+/// What the gate has to follow, as stored.
+pub(crate) fn write_changes(changes: &[GateChange]) -> Result<String, Trouble> {
+    let changes = changes.iter().map(Change::from).collect();
+    write(Changes { changes })
+}
+
+/// Reads what [`write_changes`] wrote.
+pub(crate) fn read_changes(payload: &str) -> Result<Vec<GateChange>, Trouble> {
+    let body: Changes = read(payload)?;
+    body.changes.into_iter().map(GateChange::try_from).collect()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Parked {
+    Unreadable {
+        raw: String,
+        reason: String,
+    },
+    Granted(ClaimText),
+    Promoted(ClaimText),
+    Lost(ClaimText),
+    Joined {
+        claim: ClaimText,
+        ticket: String,
+    },
+    Left {
+        claim: ClaimText,
+        reason: String,
+    },
+    Withdrawn {
+        voucher: String,
+        units: u32,
+        adjustment: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct ClaimText {
+    order: String,
+    voucher: String,
+    buyer: String,
+    quantity: u32,
+    key: Option<String>,
+}
+
+impl From<&Claim> for ClaimText {
+    fn from(claim: &Claim) -> Self {
+        Self {
+            order: claim.order.to_string(),
+            voucher: claim.voucher.to_string(),
+            buyer: claim.buyer.to_string(),
+            quantity: claim.quantity,
+            key: claim.key.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+impl TryFrom<ClaimText> for Claim {
+    type Error = Trouble;
+
+    fn try_from(text: ClaimText) -> Result<Self, Trouble> {
+        let key: Option<IdempotencyKey> = text
+            .key
+            .map(|key| key.parse())
+            .transpose()
+            .map_err(broken)?;
+        Ok(Self {
+            order: OrderId::new(number(&text.order)?),
+            voucher: VoucherId::new(number(&text.voucher)?),
+            buyer: BuyerId::new(number(&text.buyer)?),
+            quantity: text.quantity,
+            key,
+        })
+    }
+}
+
+/// An entry that could not be read, as stored.
+pub(crate) fn write_unreadable(body: &Unreadable) -> Result<String, Trouble> {
+    write(Parked::Unreadable {
+        raw: body.raw.clone(),
+        reason: body.reason.clone(),
+    })
+}
+
+/// A decision, as stored.
+pub(crate) fn write_decision(decision: &Decision) -> Result<String, Trouble> {
+    write(match decision {
+        Decision::Granted(claim) => Parked::Granted(claim.into()),
+        Decision::Promoted(claim) => Parked::Promoted(claim.into()),
+        Decision::Lost(claim) => Parked::Lost(claim.into()),
+        Decision::Joined { claim, ticket } => Parked::Joined {
+            claim: claim.into(),
+            ticket: ticket.get().to_string(),
+        },
+        Decision::Left { claim, reason } => Parked::Left {
+            claim: claim.into(),
+            reason: left_word(*reason).to_owned(),
+        },
+        Decision::Withdrawn {
+            voucher,
+            units,
+            adjustment,
+        } => Parked::Withdrawn {
+            voucher: voucher.to_string(),
+            units: *units,
+            adjustment: adjustment.to_string(),
+        },
+    })
+}
+
+/// Reads what [`write_decision`] wrote; `None` for an entry that could not be read.
+pub(crate) fn read_decision(payload: &str) -> Result<Option<Decision>, Trouble> {
+    Ok(Some(match read(payload)? {
+        Parked::Unreadable { .. } => return Ok(None),
+        Parked::Granted(claim) => Decision::Granted(claim.try_into()?),
+        Parked::Promoted(claim) => Decision::Promoted(claim.try_into()?),
+        Parked::Lost(claim) => Decision::Lost(claim.try_into()?),
+        Parked::Joined { claim, ticket } => Decision::Joined {
+            claim: claim.try_into()?,
+            ticket: Ticket::new(number(&ticket)?),
+        },
+        Parked::Left { claim, reason } => Decision::Left {
+            claim: claim.try_into()?,
+            reason: read_left(&reason)?,
+        },
+        Parked::Withdrawn {
+            voucher,
+            units,
+            adjustment,
+        } => Decision::Withdrawn {
+            voucher: VoucherId::new(number(&voucher)?),
+            units,
+            adjustment: AdjustmentId::new(number(&adjustment)?),
+        },
+    }))
+}
+
+fn left_word(reason: LeftReason) -> &'static str {
+    match reason {
+        LeftReason::Withdrawn => "withdrawn",
+        LeftReason::ClosedOut => "closed_out",
+        LeftReason::NotEnoughUnits => "not_enough_units",
+        LeftReason::LimitReached => "limit_reached",
+    }
+}
+
+fn read_left(word: &str) -> Result<LeftReason, Trouble> {
+    Ok(match word {
+        "withdrawn" => LeftReason::Withdrawn,
+        "closed_out" => LeftReason::ClosedOut,
+        "not_enough_units" => LeftReason::NotEnoughUnits,
+        "limit_reached" => LeftReason::LimitReached,
+        other => return Err(Trouble::broken(format!("{other:?} is no LeftReason"))),
+    })
+}

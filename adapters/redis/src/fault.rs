@@ -1,0 +1,96 @@
+//! What an error of the driver means for the caller: whether anything can have changed.
+
+use redis::RedisError;
+use seckill_application::Fault;
+
+/// Replies by which Redis refuses a command before it does any of it. A script that met one of them
+/// at a write met it at its first: Redis judges memory, disk and role only until a script has
+/// written something.
+const REFUSED: [&str; 14] = [
+    "READONLY",
+    "LOADING",
+    "MISCONF",
+    "OOM",
+    "CLUSTERDOWN",
+    "MASTERDOWN",
+    "NOREPLICAS",
+    "TRYAGAIN",
+    "MOVED",
+    "ASK",
+    "BUSY",
+    "NOSCRIPT",
+    "UNBLOCKED",
+    "DENIED",
+];
+
+/// Replies that stay the same however often one asks, and by which nothing was done.
+const HOPELESS: [&str; 6] = [
+    "NOAUTH",
+    "NOPERM",
+    "WRONGPASS",
+    "CROSSSLOT",
+    "WRONGTYPE",
+    "NOPROTO",
+];
+
+/// A command that was sent, or may have been, and failed.
+pub(crate) fn of_command(port: &'static str, error: RedisError) -> Fault {
+    match error.code() {
+        Some(code) if REFUSED.contains(&code) => Fault::unavailable(port, error),
+        Some(code) if HOPELESS.contains(&code) => Fault::broken(port, error),
+        // A timeout, a broken connection, or a script that Redis stopped: it may have acted.
+        _ => Fault::unknown(port, error),
+    }
+}
+
+/// A connection that could not be made: nothing was sent.
+pub(crate) fn of_connecting(port: &'static str, error: RedisError) -> Fault {
+    match error.code() {
+        Some(code) if HOPELESS.contains(&code) => Fault::broken(port, error),
+        _ if error.kind() == redis::ErrorKind::AuthenticationFailed => Fault::broken(port, error),
+        _ => Fault::unavailable(port, error),
+    }
+}
+
+/// Whether the connection should not be used again after this error. After a timeout its answers
+/// may be late for ever, or belong to somebody else's question; a read-only server is the wrong
+/// one.
+pub(crate) fn spoils_connection(error: &RedisError) -> bool {
+    error.is_io_error() || error.is_unrecoverable_error() || error.code() == Some("READONLY")
+}
+
+/// Refuses a batch that is larger than the port allows.
+pub(crate) fn at_most(port: &'static str, count: usize, max: usize) -> Result<(), Fault> {
+    if count > max {
+        let refusal = format!("{count} are more than the {max} of one call");
+        return Err(Fault::broken(port, refusal));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redis::make_extension_error;
+    use seckill_application::Effect;
+    use std::io;
+
+    #[test]
+    fn only_a_lost_answer_leaves_the_effect_unknown() {
+        let code = |code: &str| of_command("t", make_extension_error(code.to_owned(), None));
+        for refused in ["OOM", "MISCONF", "READONLY", "LOADING", "CLUSTERDOWN"] {
+            let fault = code(refused);
+            assert_eq!((fault.effect(), fault.is_retryable()), (Effect::None, true));
+        }
+        assert!(!code("NOAUTH").is_retryable());
+        for lost in [io::ErrorKind::TimedOut, io::ErrorKind::BrokenPipe] {
+            let fault = of_command("t", io::Error::from(lost).into());
+            assert_eq!(
+                (fault.effect(), fault.is_retryable()),
+                (Effect::Unknown, true)
+            );
+        }
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        assert_eq!(of_connecting("t", refused.into()).effect(), Effect::None);
+    }
+}

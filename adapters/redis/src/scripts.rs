@@ -1,0 +1,415 @@
+//! The scripts: one table of what each needs and answers. A test holds the headers in `lua/` to it.
+
+use std::sync::OnceLock;
+
+use crate::keys::KeyName::{
+    self, Counter, Decided, Holders, Lease, Loading, Meta, Next, Previous, Sale, Seats,
+    StagedHolders, StagedSeats, StagedUses, StagedWaiters, Stream, Uses, Waiters, Workers,
+};
+
+/// A script, joined with the steps it shares with others.
+pub(crate) struct Script {
+    /// Its file in `lua/`, without the extension.
+    pub(crate) name: &'static str,
+    /// Its keys, in order.
+    pub(crate) keys: &'static [KeyName],
+    /// The names of its arguments, in order; the last may repeat.
+    #[cfg_attr(not(test), expect(dead_code, reason = "held against the headers"))]
+    pub(crate) args: &'static [&'static str],
+    /// The first words of its answers.
+    #[cfg_attr(not(test), expect(dead_code, reason = "held against the headers"))]
+    pub(crate) answers: &'static [&'static str],
+    parts: &'static [&'static str],
+    joined: OnceLock<Joined>,
+}
+
+/// A script as Redis gets it.
+pub(crate) struct Joined {
+    pub(crate) source: String,
+    /// By which Redis knows it.
+    pub(crate) hash: String,
+}
+
+impl Script {
+    /// Its text and hash.
+    pub(crate) fn joined(&self) -> &Joined {
+        self.joined.get_or_init(|| {
+            let source = self.parts.join("\n");
+            let hash = redis::Script::new(&source).get_hash().to_owned();
+            Joined { source, hash }
+        })
+    }
+
+    /// Whether it works on a partition and is told the epoch first.
+    pub(crate) fn is_told_epoch(&self) -> bool {
+        self.keys.first() == Some(&Meta)
+    }
+}
+
+const PARTITION: &[KeyName] = &[Meta, Decided, Stream];
+const SALE: &[KeyName] = &[
+    Meta, Decided, Stream, Sale, Holders, Waiters, Seats, Uses, Loading,
+];
+const SALE_AND_STAGED: &[KeyName] = &[
+    Meta,
+    Decided,
+    Stream,
+    Sale,
+    Holders,
+    Waiters,
+    Seats,
+    Uses,
+    Loading,
+    StagedHolders,
+    StagedWaiters,
+    StagedSeats,
+    StagedUses,
+];
+
+macro_rules! source {
+    ($file:literal) => {
+        include_str!(concat!("../../../lua/", $file, ".lua"))
+    };
+    (lib $file:ident) => {
+        include_str!(concat!("../../../lua/lib/", stringify!($file), ".lua"))
+    };
+}
+
+macro_rules! script {
+    (
+        $name:ident, $file:literal, [$($lib:ident),*],
+        keys: $keys:expr,
+        args: [$($arg:literal),*],
+        answers: [$($answer:literal),*],
+    ) => {
+        pub(crate) static $name: Script = Script {
+            name: $file,
+            keys: $keys,
+            args: &[$($arg),*],
+            answers: &[$($answer),*],
+            parts: &[$(source!(lib $lib),)* source!($file)],
+            joined: OnceLock::new(),
+        };
+    };
+}
+
+script! {
+    GATE_ADMIT, "gate_admit", [partition, sale, holders, waitlist, repeats],
+    keys: SALE,
+    args: ["epoch", "voucher", "backlog", "attempts..."],
+    answers: ["DECIDED", "BACKLOG_FULL", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_FACTS, "gate_facts", [partition, sale],
+    keys: SALE,
+    args: ["epoch", "voucher"],
+    answers: ["FACTS", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_FIND, "gate_find", [partition],
+    keys: PARTITION,
+    args: ["epoch", "order"],
+    answers: ["FOUND", "NONE", "PARTITION", "STALE"],
+}
+script! {
+    GATE_FOLLOW, "gate_follow", [partition, sale, holders, waitlist, promotion],
+    keys: SALE,
+    args: ["epoch", "voucher", "version", "max", "changes..."],
+    answers: ["APPLIED", "ALREADY_APPLIED", "GAP", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_LEAVE, "gate_leave", [partition, sale, holders, waitlist],
+    keys: SALE,
+    args: ["epoch", "voucher", "buyer"],
+    answers: ["LEFT", "NOT_WAITING", "ALREADY_PROMOTED", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_PLACE, "gate_place", [partition, sale, holders, waitlist],
+    keys: SALE,
+    args: ["epoch", "voucher", "buyer"],
+    answers: ["WAITING", "PROMOTED", "NONE", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_PROMOTE, "gate_promote", [partition, sale, holders, waitlist, promotion],
+    keys: SALE,
+    args: ["epoch", "voucher", "max"],
+    answers: ["DONE", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_RETIRE, "gate_retire", [partition, sale],
+    keys: SALE_AND_STAGED,
+    args: ["epoch", "voucher"],
+    answers: ["RETIRED", "REFUSED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_STANDING, "gate_standing", [],
+    keys: &[Holders, Waiters, Seats],
+    args: ["buyer", "order"],
+    answers: ["HOLDS", "WAITS", "NEITHER"],
+}
+script! {
+    GATE_TALLY, "gate_tally", [partition, sale],
+    keys: SALE,
+    args: ["epoch", "voucher", "after", "max"],
+    answers: ["TALLY", "TOO_MANY", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_WITHDRAW, "gate_withdraw", [partition, sale],
+    keys: SALE,
+    args: ["epoch", "voucher", "units", "adjustment"],
+    answers: ["WITHDRAWN", "NOT_ENOUGH", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    IDS_BLOCK, "ids_block", [],
+    keys: &[Counter],
+    args: ["size", "start_s", "max"],
+    answers: ["BLOCK", "WAIT", "FULL"],
+}
+script! {
+    IDS_WORKER, "ids_worker", [],
+    keys: &[Workers],
+    args: ["token", "number", "issued_ms", "lease_ms", "numbers"],
+    answers: ["LEASED", "FULL"],
+}
+script! {
+    LEASE_ACQUIRE, "lease_acquire", [],
+    keys: &[Lease],
+    args: ["owner", "ttl_ms"],
+    answers: ["HELD", "BUSY"],
+}
+script! {
+    LEASE_RELEASE, "lease_release", [],
+    keys: &[Lease],
+    args: ["owner"],
+    answers: ["RELEASED", "LOST"],
+}
+script! {
+    LEASE_RENEW, "lease_renew", [],
+    keys: &[Lease],
+    args: ["owner", "ttl_ms"],
+    answers: ["HELD", "LOST"],
+}
+script! {
+    LOADER_ABANDON, "loader_abandon", [],
+    keys: &[Loading],
+    args: ["token"],
+    answers: ["DONE"],
+}
+script! {
+    LOADER_APPEND_AGAIN, "loader_append_again", [partition, loading],
+    keys: SALE,
+    args: ["epoch", "voucher", "token", "claims..."],
+    answers: ["DONE", "NOT_MINE", "PARTITION", "STALE"],
+}
+script! {
+    LOADER_BEGIN_EPOCH, "loader_begin_epoch", [],
+    keys: &[Meta, Decided, Stream, Previous, Next],
+    args: ["epoch", "new", "applied", "group"],
+    answers: ["BEGUN", "NOT_NEWER", "STALE"],
+}
+script! {
+    LOADER_BEGIN_LOAD, "loader_begin_load", [partition, loading],
+    keys: SALE,
+    args: ["epoch", "voucher", "token", "ttl_ms"],
+    answers: ["BEGUN", "BUSY", "PARTITION", "STALE"],
+}
+script! {
+    LOADER_LOAD, "loader_load", [partition, loading, holders, waitlist],
+    keys: SALE_AND_STAGED,
+    args: ["epoch", "voucher", "token", "first", "holders", "seats", "rest..."],
+    answers: ["DONE", "NOT_MINE", "PARTITION", "STALE"],
+}
+script! {
+    LOADER_OFFER, "loader_offer", [partition, sale, holders, waitlist],
+    keys: SALE,
+    args: ["epoch", "voucher", "claims..."],
+    answers: ["TAKEN", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    LOADER_OPEN, "loader_open", [partition, loading],
+    keys: SALE_AND_STAGED,
+    args: ["epoch", "voucher", "token", "applied", "status", "opens_at", "closes_at", "limit", "capacity", "total", "free", "version"],
+    answers: ["OPENED", "BEHIND", "NOT_MINE", "PARTITION", "STALE"],
+}
+script! {
+    LOADER_PARTITION, "loader_partition", [partition],
+    keys: PARTITION,
+    args: ["epoch", "group"],
+    answers: ["OPEN", "PARTITION", "STALE"],
+}
+script! {
+    LOADER_SURVIVORS, "loader_survivors", [],
+    keys: &[Holders, Waiters, Seats],
+    args: ["phase", "cursor", "count"],
+    answers: ["PAGE"],
+}
+script! {
+    LOADER_UNLOAD, "loader_unload", [],
+    keys: &[Sale],
+    args: [],
+    answers: ["DONE"],
+}
+script! {
+    STREAM_ACK, "stream_ack", [],
+    keys: &[Meta, Stream],
+    args: ["epoch", "group", "applied", "ids..."],
+    answers: ["DONE", "MOVED"],
+}
+script! {
+    STREAM_BACKLOG, "stream_backlog", [partition],
+    keys: PARTITION,
+    args: ["epoch", "group"],
+    answers: ["BACKLOG", "PARTITION", "STALE"],
+}
+script! {
+    STREAM_TAKE_OVER, "stream_take_over", [],
+    keys: &[Stream],
+    args: ["group", "consumer", "applied", "max"],
+    answers: ["PENDING"],
+}
+script! {
+    STREAM_TRIM, "stream_trim", [partition],
+    keys: PARTITION,
+    args: ["epoch", "group", "up_to", "keep_ms", "max"],
+    answers: ["REMOVED", "PARTITION", "STALE"],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    static ALL: [&Script; 30] = [
+        &GATE_ADMIT,
+        &GATE_FACTS,
+        &GATE_FIND,
+        &GATE_FOLLOW,
+        &GATE_LEAVE,
+        &GATE_PLACE,
+        &GATE_PROMOTE,
+        &GATE_RETIRE,
+        &GATE_STANDING,
+        &GATE_TALLY,
+        &GATE_WITHDRAW,
+        &IDS_BLOCK,
+        &IDS_WORKER,
+        &LEASE_ACQUIRE,
+        &LEASE_RELEASE,
+        &LEASE_RENEW,
+        &LOADER_ABANDON,
+        &LOADER_APPEND_AGAIN,
+        &LOADER_BEGIN_EPOCH,
+        &LOADER_BEGIN_LOAD,
+        &LOADER_LOAD,
+        &LOADER_OFFER,
+        &LOADER_OPEN,
+        &LOADER_PARTITION,
+        &LOADER_SURVIVORS,
+        &LOADER_UNLOAD,
+        &STREAM_ACK,
+        &STREAM_BACKLOG,
+        &STREAM_TAKE_OVER,
+        &STREAM_TRIM,
+    ];
+
+    const LINES_MAX: usize = 120;
+
+    fn folder() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lua")
+    }
+
+    /// The names that the header gives after `-- KEYS[1] ` and the like.
+    fn named(source: &str, what: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        for line in source.lines().take_while(|line| line.starts_with("--")) {
+            let Some(rest) = line.strip_prefix(&format!("-- {what}[")) else {
+                continue;
+            };
+            let (number, rest) = rest.split_once("] ").expect("a number in brackets");
+            let (name, described) = rest.split_once(": ").expect("a name and what it is");
+            assert!(!described.is_empty(), "{line}");
+            let repeats = number.ends_with("...");
+            let number = number.trim_end_matches("...");
+            assert_eq!(
+                number.parse(),
+                Ok(found.len() + 1),
+                "counted from 1: {line}"
+            );
+            found.push(format!("{name}{}", if repeats { "..." } else { "" }));
+        }
+        found
+    }
+
+    fn answers(source: &str) -> Vec<String> {
+        let header = source.lines().take_while(|line| line.starts_with("--"));
+        header
+            .filter_map(|line| line.strip_prefix("-- RETURN "))
+            .map(|line| line.split([' ', ':']).next().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn the_headers_agree_with_the_table() {
+        for script in ALL {
+            let path = folder().join(format!("{}.lua", script.name));
+            let source = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            let keys: Vec<_> = script.keys.iter().map(|key| key.word()).collect();
+            assert_eq!(named(&source, "KEYS"), keys, "keys of {}", script.name);
+            assert_eq!(
+                named(&source, "ARGV"),
+                script.args,
+                "arguments of {}",
+                script.name
+            );
+            assert_eq!(
+                answers(&source),
+                script.answers,
+                "answers of {}",
+                script.name
+            );
+            assert_eq!(
+                script.is_told_epoch(),
+                script.args.first() == Some(&"epoch"),
+                "{} is told the epoch first",
+                script.name
+            );
+            assert!(
+                source.lines().count() <= LINES_MAX,
+                "{} is too long",
+                script.name
+            );
+        }
+    }
+
+    #[test]
+    fn every_answer_of_a_script_is_in_its_header() {
+        for script in ALL {
+            let own = script.parts.last().copied().unwrap_or_default();
+            for line in own.lines().filter(|line| !line.starts_with("--")) {
+                for (at, _) in line.match_indices("return { '") {
+                    let word = line[at + 10..].split('\'').next().unwrap_or_default();
+                    assert!(script.answers.contains(&word), "{}: {word}", script.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_is_in_the_table() {
+        let files: BTreeSet<String> = fs::read_dir(folder())
+            .expect("the folder of scripts")
+            .map(|file| file.expect("a file").path())
+            .filter(|path| path.extension().is_some_and(|it| it == "lua"))
+            .map(|path| {
+                path.file_stem()
+                    .expect("a name")
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
+        let table: BTreeSet<String> = ALL.iter().map(|script| script.name.to_owned()).collect();
+        assert_eq!(files, table);
+    }
+}

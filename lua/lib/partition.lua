@@ -1,0 +1,75 @@
+-- The partition a script works on: its meta, its index of decided orders, its stream.
+--
+-- KEYS[1] meta, KEYS[2] decided, KEYS[3] stream; ARGV[1] the epoch that the caller believes in.
+-- Numbers here are counters below 2^53; ids stay strings, because Lua rounds 64-bit integers.
+local partition = { lines = {}, marks = {} } -- luacheck: ignore 241
+
+-- A read that answers nil for a key of the wrong type, where `redis.call` would stop the script.
+function partition.read(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then
+    return nil
+  end
+  return reply
+end
+
+-- A counter as text: `tostring` turns to exponents at 1e14.
+function partition.text(number)
+  return string.format('%.0f', number)
+end
+
+-- Milliseconds of Redis's clock, which decides windows.
+function partition.now()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- Reads the partition. Returns what to answer if it cannot be worked on: it is incomplete, or lives
+-- in another epoch than the caller believes.
+function partition.refusal()
+  local meta = partition.read('HMGET', KEYS[1], 'epoch', 'seq', 'applied', 'decided') or {}
+  local seq, applied = tonumber(meta[2] or ''), tonumber(meta[3] or '')
+  local decided = tonumber(meta[4] or '')
+  if not (meta[1] and seq and applied and decided) then
+    return { 'PARTITION' }
+  end
+  if meta[1] ~= ARGV[1] then
+    return { 'STALE', meta[1] }
+  end
+  if redis.call('TYPE', KEYS[3]).ok ~= 'stream' or partition.read('HLEN', KEYS[2]) ~= decided then
+    return { 'PARTITION' }
+  end
+  partition.epoch, partition.seq, partition.applied = meta[1], seq, applied
+  return nil
+end
+
+-- The number that the next decision gets.
+function partition.upcoming()
+  return partition.seq + #partition.lines + 1
+end
+
+-- Notes a decision: its line of the entry, and what the index says of it (`g`, `w` or `a`).
+function partition.decide(line, order, told)
+  local lines, marks = partition.lines, partition.marks
+  lines[#lines + 1] = line
+  marks[#marks + 1] = order
+  marks[#marks + 1] = told
+end
+
+-- Writes what was decided: one entry, so that it is there as a whole or not at all. XADD is the
+-- first write of every script that decides, and the only one that can fail.
+function partition.append()
+  local lines, marks = partition.lines, partition.marks
+  if #lines == 0 then
+    return
+  end
+  local id = redis.call('XADD', KEYS[3], '*', 'v', '1', 'e', partition.epoch,
+    's', partition.text(partition.seq + 1), 'd', table.concat(lines, '\n'))
+  for at = 2, #marks, 2 do
+    marks[at] = marks[at] .. id
+  end
+  redis.call('HSET', KEYS[2], unpack(marks))
+  partition.seq = partition.seq + #lines
+  redis.call('HSET', KEYS[1], 'seq', partition.text(partition.seq), 'decided', redis.call('HLEN', KEYS[2]))
+  partition.lines, partition.marks = {}, {}
+end

@@ -1,0 +1,102 @@
+-- Who waits: a sorted set of buyers by ticket, and what each of them wants.
+--
+-- KEYS[6] waiters, KEYS[7] seats: a hash from block (ticket / 16) to one line per seat,
+-- `slot order[ quantity key]` with the slot in hex. A hash field per buyer would cost as much again
+-- as his place in the sorted set; tickets are drawn one after the other, so blocks fill up.
+-- luacheck: globals partition
+local waitlist = { of = {}, blocks = {}, changed = {}, gone = {}, come = {} } -- luacheck: ignore 241
+
+local BLOCK = 16
+
+local function place_of(ticket)
+  return partition.text(math.floor(ticket / BLOCK)), string.format('%x', ticket % BLOCK)
+end
+
+local function load_blocks(names)
+  if #names == 0 then
+    return
+  end
+  local texts = redis.call('HMGET', KEYS[7], unpack(names))
+  for at, name in ipairs(names) do
+    local lines = {}
+    for slot, rest in string.gmatch(texts[at] or '', '(%x) ([^\n]+)') do
+      lines[slot] = rest
+    end
+    waitlist.blocks[name] = lines
+  end
+end
+
+-- Reads what these buyers want who wait at these tickets (false for one who does not wait). Returns
+-- false if a seat is missing: the data contradicts itself.
+function waitlist.load(buyers, tickets)
+  local wanted, names = {}, {}
+  for at in ipairs(buyers) do
+    local ticket = tonumber(tickets[at] or '')
+    if ticket then
+      local name = place_of(ticket)
+      if not waitlist.blocks[name] and not wanted[name] then
+        wanted[name], names[#names + 1] = true, name
+      end
+    end
+  end
+  load_blocks(names)
+  for at, buyer in ipairs(buyers) do
+    local ticket = tonumber(tickets[at] or '')
+    if ticket then
+      local name, slot = place_of(ticket)
+      local order, quantity, key = string.match(waitlist.blocks[name][slot] or '', '^(%d+) ?(%d*) ?(.*)$')
+      if not order then
+        return false
+      end
+      waitlist.of[buyer] = {
+        buyer = buyer, ticket = ticket, order = order,
+        quantity = tonumber(quantity) or 1, key = key == '' and '-' or key,
+      }
+    end
+  end
+  return true
+end
+
+-- Takes a place at the end.
+function waitlist.join(buyer, ticket, order, quantity, key)
+  local name, slot = place_of(ticket)
+  if not waitlist.blocks[name] then
+    load_blocks({ name })
+  end
+  local plain = quantity == 1 and key == '-'
+  waitlist.blocks[name][slot] = plain and order or (order .. ' ' .. quantity .. ' ' .. key)
+  waitlist.changed[name] = true
+  waitlist.come[#waitlist.come + 1] = partition.text(ticket)
+  waitlist.come[#waitlist.come + 1] = buyer
+  waitlist.of[buyer] = { buyer = buyer, ticket = ticket, order = order, quantity = quantity, key = key }
+end
+
+-- Gives a place up.
+function waitlist.leave(seat)
+  local name, slot = place_of(seat.ticket)
+  waitlist.blocks[name][slot] = nil
+  waitlist.changed[name] = true
+  waitlist.gone[#waitlist.gone + 1] = seat.buyer
+  waitlist.of[seat.buyer] = nil
+end
+
+-- Writes what changed.
+function waitlist.save()
+  if #waitlist.come > 0 then
+    redis.call('ZADD', KEYS[6], unpack(waitlist.come))
+  end
+  if #waitlist.gone > 0 then
+    redis.call('ZREM', KEYS[6], unpack(waitlist.gone))
+  end
+  for name in pairs(waitlist.changed) do
+    local lines = {}
+    for slot, rest in pairs(waitlist.blocks[name]) do
+      lines[#lines + 1] = slot .. ' ' .. rest
+    end
+    if #lines > 0 then
+      redis.call('HSET', KEYS[7], name, table.concat(lines, '\n'))
+    else
+      redis.call('HDEL', KEYS[7], name)
+    end
+  end
+end

@@ -1,0 +1,69 @@
+//! The contract suites: what the docs of the ports promise, one promise a function.
+//!
+//! A suite is a module of plain async functions over a harness ([`HotHarness`], [`LedgerHarness`]).
+//! `promises!` lists them once and makes a macro of the suite's name, which stamps them into one
+//! named test per promise. `tests/contract_*.rs` stamp every suite for every adapter and decorator.
+//! Where adapters may differ, the harness says so in an argument; no promise is skipped.
+//!
+//! Rule: a behaviour seen only in a real adapter becomes a promise here before a fake is changed.
+
+mod harness;
+mod loading;
+mod opening;
+mod stall;
+mod stream_log;
+
+pub mod gate_answers;
+pub mod gate_batches;
+pub mod gate_follow;
+pub mod gate_keys;
+pub mod gate_model;
+pub mod gate_promotion;
+pub mod gate_reads;
+pub mod gate_stock;
+pub mod gate_waitlist;
+pub mod gate_window;
+pub mod leases;
+pub mod loader_contents;
+pub mod loader_epochs;
+pub mod loader_losses;
+pub mod loader_offers;
+pub mod loader_survivors;
+pub mod loader_tokens;
+pub mod order_ids;
+pub mod stream_reading;
+pub mod stream_upkeep;
+
+pub use harness::{BACKLOG_LIMIT, Harm, HotHarness, LedgerHarness, PARTITIONS};
+
+/// Lists the promises of a suite, once: a function that is not listed is dead code, which the
+/// lints refuse. Makes `keep`, which runs one by name, and the suite's stamp, a macro that takes
+/// the path of an `async fn() -> Option<Harness>`; `None` means that this run has no such adapter,
+/// which the stand itself reports.
+macro_rules! promises {
+    ($suite:ident over $harness:ty: $($promise:ident,)+) => {
+        /// Keeps one promise of this suite, by name.
+        pub async fn keep(promise: &str, harness: &$harness) {
+            match promise {
+                $(stringify!($promise) => $promise(harness).await,)+
+                other => panic!("no promise is called {other}"),
+            }
+        }
+
+        #[doc = concat!("Stamps the promises of `", stringify!($suite), "` for one adapter.")]
+        #[macro_export]
+        macro_rules! $suite {
+            ($stand:path) => {
+                $(
+                    #[tokio::test]
+                    async fn $promise() {
+                        if let Some(harness) = $stand().await {
+                            $crate::contract::$suite::keep(stringify!($promise), &harness).await;
+                        }
+                    }
+                )+
+            };
+        }
+    };
+}
+use promises;
