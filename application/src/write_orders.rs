@@ -211,6 +211,10 @@ impl OrderWriter {
         }
         if self.head.epoch == epoch {
             self.acknowledge().await?;
+            if self.stream.backlog(self.partition).await?.pending > 0 {
+                // An acknowledgement was lost, by a failover or on its way.
+                self.claim_pending().await?;
+            }
         } else {
             self.start_over();
         }

@@ -123,11 +123,15 @@ impl Ledger for MemoryLedger {
         let head = self.shared.partitions.of(voucher);
         self.read("ledger.tally", |book, _| {
             let row = book.vouchers.get(&voucher)?;
-            let units_in = |status| {
-                let orders = book.orders_of(voucher);
-                let in_stage = orders.filter(|order| order.status() == status);
-                in_stage.map(|order| order.quantity).sum()
-            };
+            // Counted from the orders themselves, so that a wrong stock shows.
+            let (mut awaiting_payment, mut paid) = (0, 0);
+            for order in book.orders_of(voucher) {
+                match order.status() {
+                    OrderStatus::PendingPayment => awaiting_payment += order.quantity,
+                    OrderStatus::Paid => paid += order.quantity,
+                    _ => {}
+                }
+            }
             let parked = book.parked.values().filter(|message| {
                 let decision = message.decision.as_ref();
                 decision.is_some_and(|decision| decision.voucher() == voucher)
@@ -140,8 +144,8 @@ impl Ledger for MemoryLedger {
                 total: row.total_units,
                 stock: row.stock_units,
                 parked: parked.map(|message| message.units).sum(),
-                awaiting_payment: units_in(OrderStatus::PendingPayment),
-                paid: units_in(OrderStatus::Paid),
+                awaiting_payment,
+                paid,
                 version: row.version,
                 units_returned_after: newer.sum(),
                 head: book.head(head),
