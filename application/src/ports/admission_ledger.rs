@@ -118,7 +118,8 @@ pub trait AdmissionLedger: Send + Sync {
     /// database's clock.
     ///
     /// Every order that changes leaves an event in the outbox, in the same transaction; a promotion
-    /// leaves [`EventKind::Promoted`](seckill_domain::EventKind::Promoted).
+    /// leaves [`EventKind::Promoted`](seckill_domain::EventKind::Promoted). A withdrawal leaves
+    /// [`EventKind::StockAdjusted`](seckill_domain::EventKind::StockAdjusted).
     ///
     /// A grant for an order that waits in the ledger counts as its promotion. A rejected decision
     /// leaves an order with the reason. A parked decision leaves a message; the units it took are

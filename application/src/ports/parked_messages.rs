@@ -69,11 +69,16 @@ pub trait ParkedMessages: Send + Sync {
         limit: usize,
     ) -> Result<Page<ParkedMessage>, Fault>;
 
-    /// Applies a message's decision in one transaction, with the units it holds. The buyer's limit
-    /// still counts. Repeatable.
+    /// Applies a message's decision in one transaction, as
+    /// [`AdmissionLedger::apply`](super::AdmissionLedger::apply) would, with the units it holds:
+    /// events included, the payment window begins now. The buyer's limit still counts: what stock,
+    /// limit or the order as it is by now refuse is [`ParkReason::BadValues`]. Repeatable.
     async fn replay(&self, id: u64) -> Result<ParkedReply, Fault>;
 
-    /// Gives a message up: its units return to the stock, its order, if it has one, is rejected
-    /// (`discarded`), and the gate is told to release what it holds. One transaction. Repeatable.
+    /// Gives a message up: the units it holds return to the stock, and the gate is told to release
+    /// just as many. The order of its claim is rejected (`discarded`), written first if the ledger
+    /// has none and can have one; if it has come to live in another way it stays as it is, and so
+    /// does the gate. A withdrawal's adjustment is refused and its units are added again. One
+    /// transaction, with its events. Repeatable, whatever the reason.
     async fn discard(&self, id: u64, reason: &str) -> Result<ParkedReply, Fault>;
 }
