@@ -109,7 +109,7 @@ mod tests {
         let behind = ids
             .next(Timestamp::from_millis(NOW - 3_600_000))
             .unwrap_err();
-        assert_eq!(behind.behind, Duration::from_secs(3_600));
+        assert_eq!(behind.behind, Duration::from_hours(1));
         ids.next(Timestamp::from_millis(NOW)).unwrap();
     }
 

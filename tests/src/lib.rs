@@ -2,4 +2,5 @@
 //! against.
 
 pub mod contract;
+pub mod harness;
 pub mod stack;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use seckill_application::ports::{Clock as _, HotPath};
+use seckill_application::ports::{Clock as _, HotPath, LedgerPorts};
 use seckill_domain::{Partitions, Timestamp, VoucherId};
-use seckill_memory::{HotPathOptions, MemoryHotPath, Piece, VirtualClock};
-use seckill_tests::contract::{BACKLOG_LIMIT, Harm, HotHarness, PARTITIONS};
+use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger, Piece, VirtualClock};
+use seckill_tests::contract::{BACKLOG_LIMIT, Harm, HotHarness, LedgerHarness, PARTITIONS};
 use seckill_tests::stack;
 
 const START: Timestamp = Timestamp::from_millis(1_796_000_000_000);
@@ -101,6 +101,39 @@ impl HotStand {
     }
 }
 
+struct LedgerStand {
+    ledger: MemoryLedger,
+    ports: LedgerPorts,
+    clock: Arc<VirtualClock>,
+}
+
+fn ledger_stand() -> Ready<Option<LedgerStand>> {
+    stack::memory();
+    let clock = Arc::new(VirtualClock::new(START));
+    let partitions = Partitions::new(PARTITIONS.try_into().expect("not zero"));
+    let ledger = MemoryLedger::new(clock.clone(), partitions);
+    ready(Some(LedgerStand {
+        ports: ledger.ports(),
+        ledger,
+        clock,
+    }))
+}
+
+#[async_trait]
+impl LedgerHarness for LedgerStand {
+    fn ledger(&self) -> &LedgerPorts {
+        &self.ports
+    }
+
+    async fn another_process(&self) -> LedgerPorts {
+        self.ledger.ports()
+    }
+
+    async fn elapse(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+}
+
 mod gate_answers {
     seckill_tests::gate_answers!(super::hot_stand);
 }
@@ -179,4 +212,40 @@ mod stream_upkeep {
 
 mod gate_model {
     seckill_tests::gate_model!(super::hot_stand);
+}
+
+mod ledger_adjustments {
+    seckill_tests::ledger_adjustments!(super::ledger_stand);
+}
+
+mod ledger_grants {
+    seckill_tests::ledger_grants!(super::ledger_stand);
+}
+
+mod ledger_orders {
+    seckill_tests::ledger_orders!(super::ledger_stand);
+}
+
+mod ledger_parking {
+    seckill_tests::ledger_parking!(super::ledger_stand);
+}
+
+mod ledger_positions {
+    seckill_tests::ledger_positions!(super::ledger_stand);
+}
+
+mod ledger_reads {
+    seckill_tests::ledger_reads!(super::ledger_stand);
+}
+
+mod ledger_vouchers {
+    seckill_tests::ledger_vouchers!(super::ledger_stand);
+}
+
+mod ledger_waitlist {
+    seckill_tests::ledger_waitlist!(super::ledger_stand);
+}
+
+mod gate_updates {
+    seckill_tests::gate_updates!(super::ledger_stand);
 }

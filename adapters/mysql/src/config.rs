@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::statement_edits::StatementEdit;
+
 /// Settings of the ledger's connections.
 #[derive(Clone)]
 pub struct LedgerConfig {
@@ -19,6 +21,8 @@ pub struct LedgerConfig {
     /// How long to wait for the answer to one statement. Longer than the lock wait of the sessions
     /// (3 s), so that a lock shows as what it is.
     pub statement_timeout: Duration,
+    /// Changes of statements' texts, for negative controls; a service has none.
+    pub statement_edits: Vec<StatementEdit>,
 }
 
 impl LedgerConfig {
@@ -31,6 +35,7 @@ impl LedgerConfig {
             writer_connections: 4,
             acquire_timeout: Duration::from_secs(1),
             statement_timeout: Duration::from_secs(5),
+            statement_edits: Vec::new(),
         }
     }
 }
@@ -43,6 +48,7 @@ impl fmt::Debug for LedgerConfig {
             .field("writer_connections", &self.writer_connections)
             .field("acquire_timeout", &self.acquire_timeout)
             .field("statement_timeout", &self.statement_timeout)
+            .field("statement_edits", &self.statement_edits)
             .finish_non_exhaustive()
     }
 }

@@ -32,7 +32,9 @@ impl Trouble {
         match &error {
             sqlx::Error::Database(database) => {
                 match database.try_downcast_ref::<MySqlDatabaseError>() {
-                    Some(answer) => Self::of_answer(answer.number(), answer.code().unwrap_or(""))(error),
+                    Some(answer) => {
+                        Self::of_answer(answer.number(), answer.code().unwrap_or(""))(error)
+                    }
                     None => Self::Broken(error.into()),
                 }
             }

@@ -92,7 +92,9 @@ impl Ledger for Store {
     async fn voucher(&self, id: VoucherId) -> Result<Option<Voucher>, Fault> {
         const PORT: &str = "ledger.voucher";
         const SQL: &str = concat!(select_voucher!(), "WHERE v.id = ?");
-        let row = self.read_row(PORT, || statement(SQL).bind(id.get())).await?;
+        let row = self
+            .read_row(PORT, || statement(SQL).bind(id.get()))
+            .await?;
         one(PORT, row.as_ref(), row::voucher)
     }
 
@@ -117,7 +119,9 @@ impl Ledger for Store {
     async fn order(&self, id: OrderId) -> Result<Option<Order>, Fault> {
         const PORT: &str = "ledger.order";
         const SQL: &str = concat!("SELECT ", order_columns!(), " FROM orders o WHERE o.id = ?");
-        let row = self.read_row(PORT, || statement(SQL).bind(id.get())).await?;
+        let row = self
+            .read_row(PORT, || statement(SQL).bind(id.get()))
+            .await?;
         one(PORT, row.as_ref(), row::order)
     }
 

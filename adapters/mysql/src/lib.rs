@@ -20,10 +20,12 @@ mod migrate;
 mod row;
 mod session;
 mod snapshot;
+mod statement_edits;
 mod store;
 mod unit_of_work;
 mod wire;
 
 pub use config::LedgerConfig;
 pub use meters::{LedgerCounts, LedgerMeters};
+pub use statement_edits::StatementEdit;
 pub use store::{LedgerServer, MySqlLedger};

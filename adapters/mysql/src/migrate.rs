@@ -1,10 +1,10 @@
 //! Bringing the schema up to date.
 
 use seckill_application::Fault;
-use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::migrate::{Migrate, MigrateError};
 use sqlx::{MySqlConnection, MySqlPool};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
+use crate::fault::Trouble;
 
 const PORT: &str = "ledger.migrate";
 
@@ -16,17 +16,28 @@ pub(crate) async fn run(pool: &MySqlPool) -> Result<(), Fault> {
         .map_err(|error| Fault::unavailable(PORT, error))?;
     // Not one of the pool any more: whatever becomes of it, its lock ends with it.
     let mut connection = connection.detach();
-    let done = migrate(&mut connection).await;
-    drop(connection);
-    done.map_err(fault)
+    if !lock(&mut connection).await? {
+        return Err(Fault::unavailable(PORT, "another process is migrating"));
+    }
+    migrate(&mut connection).await.map_err(fault)
+}
+
+/// The library's own lock waits for -1 seconds, which MariaDB takes for no lock at all.
+async fn lock(connection: &mut MySqlConnection) -> Result<bool, Fault> {
+    const SQL: &str = "SELECT CAST(COALESCE(GET_LOCK( \
+           CONCAT('seckill.migrate.', LEFT(SHA2(DATABASE(), 256), 40)), 60), 0) AS SIGNED)";
+    let locked: i64 = sqlx::query_scalar(SQL)
+        .fetch_one(connection)
+        .await
+        .map_err(|error| Trouble::of(error).before_commit(PORT))?;
+    Ok(locked == 1)
 }
 
 async fn migrate(connection: &mut MySqlConnection) -> Result<(), MigrateError> {
-    connection.lock().await?;
     forget_cut_off(connection).await?;
-    // Takes the same lock again, which its holder may.
-    MIGRATIONS.run_direct(None, connection, false).await?;
-    connection.unlock().await
+    let mut migrations = sqlx::migrate!("../../migrations");
+    migrations.set_locking(false);
+    migrations.run_direct(None, connection, false).await
 }
 
 /// A migration that was cut off is on record as not successful, and would be refused for ever. Each

@@ -9,7 +9,7 @@ use seckill_domain::{
 };
 use sqlx::mysql::MySqlRow;
 use sqlx::{Decode, MySql, Row, Type};
-use time::OffsetDateTime;
+use time::{OffsetDateTime, PrimitiveDateTime};
 
 use crate::fault::Trouble;
 
@@ -33,10 +33,12 @@ macro_rules! select_voucher {
 }
 pub(crate) use select_voucher;
 
-/// Ids of a statement's first parameter, a JSON list of numbers, as the table `wanted`.
+/// Ids of a statement's first parameter, a JSON list of numbers, as the table `wanted`. A derived
+/// table, because MySQL does not lock rows that are joined to a table function directly.
 macro_rules! wanted_ids {
     () => {
-        "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT UNSIGNED PATH '$')) wanted "
+        "(SELECT listed.id \
+           FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT UNSIGNED PATH '$')) listed) wanted "
     };
 }
 pub(crate) use wanted_ids;
@@ -70,16 +72,17 @@ fn need<T>(value: Option<T>, column: &str) -> Result<T, Trouble> {
     value.ok_or_else(|| Trouble::broken(format!("{column} is missing")))
 }
 
-/// A time as a parameter; times outside the years 1 to 9999 have none.
-pub(crate) fn moment(at: Timestamp) -> Option<OffsetDateTime> {
+/// A time as a parameter; times outside the years 1 to 9999 have none. Without an offset, because
+/// with one it would travel as a `TIMESTAMP`, which ends in 2038.
+pub(crate) fn moment(at: Timestamp) -> Option<PrimitiveDateTime> {
     let nanos = i128::from(at.as_millis()) * 1_000_000;
-    OffsetDateTime::from_unix_timestamp_nanos(nanos)
-        .ok()
-        .filter(|at| (1..=9999).contains(&at.year()))
+    let at = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?;
+    let in_range = (1..=9999).contains(&at.year());
+    in_range.then(|| PrimitiveDateTime::new(at.date(), at.time()))
 }
 
-fn timestamp(at: OffsetDateTime) -> Timestamp {
-    let millis = at.unix_timestamp_nanos().div_euclid(1_000_000);
+fn timestamp(at: PrimitiveDateTime) -> Timestamp {
+    let millis = at.assume_utc().unix_timestamp_nanos().div_euclid(1_000_000);
     Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
@@ -159,8 +162,7 @@ pub(crate) fn order(row: &MySqlRow) -> Result<Order, Trouble> {
         minor: get(row, "amount_minor")?,
         currency: currency(row)?,
     };
-    let ticket: Option<u64> = get(row, "ticket")?;
-    let expires_at: Option<OffsetDateTime> = get(row, "expires_at")?;
+    let expires_at: Option<PrimitiveDateTime> = get(row, "expires_at")?;
     Ok(Order {
         id: OrderId::new(get(row, "id")?),
         voucher: VoucherId::new(get(row, "voucher_id")?),
@@ -169,10 +171,16 @@ pub(crate) fn order(row: &MySqlRow) -> Result<Order, Trouble> {
         amount,
         key: get_text(row, "idempotency_key")?,
         created_at: get_time(row, "created_at")?,
-        ticket: ticket.map(Ticket::new),
+        ticket: ticket(row)?,
         expires_at: expires_at.map(timestamp),
         stage: stage(row)?,
     })
+}
+
+/// An order's turn on the waitlist; 0 stands for none.
+pub(crate) fn ticket(row: &MySqlRow) -> Result<Option<Ticket>, Trouble> {
+    let ticket: u64 = get(row, "ticket")?;
+    Ok((ticket > 0).then(|| Ticket::new(ticket)))
 }
 
 fn stage(row: &MySqlRow) -> Result<Stage, Trouble> {
@@ -205,9 +213,7 @@ fn currency(row: &MySqlRow) -> Result<Currency, Trouble> {
 pub(crate) fn voucher(row: &MySqlRow) -> Result<Voucher, Trouble> {
     let currency = currency(row)?;
     let window_s: u32 = get(row, "payment_window_s")?;
-    let money = |column| {
-        get(row, column).map(|minor| Money { minor, currency })
-    };
+    let money = |column| get(row, column).map(|minor| Money { minor, currency });
     let terms = VoucherTerms {
         title: get(row, "title")?,
         description: get(row, "description")?,

@@ -11,6 +11,7 @@ use sqlx::{MySql, MySqlConnection};
 
 use crate::fault::Trouble;
 use crate::meters::LedgerMeters;
+use crate::statement_edits::Edits;
 
 /// A statement with its parameters.
 pub(crate) type Statement<'q> = sqlx::query::Query<'q, MySql, MySqlArguments>;
@@ -31,6 +32,7 @@ pub(crate) struct Session {
     connection: Option<PoolConnection<MySql>>,
     meters: Arc<LedgerMeters>,
     statement_timeout: Duration,
+    edits: Edits,
     /// A statement is under way, or broke off.
     unsound: bool,
     /// A transaction may be open.
@@ -42,11 +44,13 @@ impl Session {
         connection: PoolConnection<MySql>,
         meters: Arc<LedgerMeters>,
         statement_timeout: Duration,
+        edits: Edits,
     ) -> Self {
         Self {
             connection: Some(connection),
             meters,
             statement_timeout,
+            edits,
             unsound: false,
             open: false,
         }
@@ -63,14 +67,19 @@ impl Session {
         statement: Statement<'_>,
     ) -> Result<MySqlQueryResult, Trouble> {
         let limit = self.statement_timeout;
+        let statement = self.edits.apply(statement)?;
         let work = statement.execute(self.raw()?);
         let answer = tokio::time::timeout(limit, work).await;
         self.settle(answer)
     }
 
     /// Runs a statement and reads every row it returns.
-    pub(crate) async fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<MySqlRow>, Trouble> {
+    pub(crate) async fn rows(
+        &mut self,
+        statement: Statement<'_>,
+    ) -> Result<Vec<MySqlRow>, Trouble> {
         let limit = self.statement_timeout;
+        let statement = self.edits.apply(statement)?;
         let work = statement.fetch_all(self.raw()?);
         let answer = tokio::time::timeout(limit, work).await;
         self.settle(answer)
@@ -180,6 +189,7 @@ impl Drop for Session {
                 let mut session = Self {
                     connection: Some(connection),
                     meters: self.meters.clone(),
+                    edits: self.edits.clone(),
                     // Until the task runs: a runtime that shuts down drops it unheard.
                     unsound: true,
                     ..*self
@@ -187,6 +197,7 @@ impl Drop for Session {
                 runtime.spawn(async move {
                     session.unsound = false;
                     session.unsound = session.rollback().await.is_err();
+                    drop(session);
                 });
             }
             _ => {

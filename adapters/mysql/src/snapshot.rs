@@ -8,7 +8,7 @@ use seckill_application::ports::{
     Holder, KeyUse, LOAD_CHUNK_MAX, LedgerTally, LoadChunk, OpenSale, PartitionHead, SaleSnapshot,
 };
 use seckill_domain::{
-    BuyerId, Decision, GateVersion, Held, OrderId, PlaceAtFirst, Remembered, Seat, Ticket, Voucher,
+    BuyerId, Decision, GateVersion, Held, OrderId, PlaceAtFirst, Remembered, Seat, Voucher,
     VoucherId,
 };
 use sqlx::mysql::MySqlRow;
@@ -33,20 +33,14 @@ const PARKED: &str =
     "SELECT payload FROM parked_messages WHERE voucher_id = ? AND state = 'parked' ORDER BY id";
 
 /// Everything the gate needs about a sale.
-pub(crate) async fn sale(
-    store: &Store,
-    voucher: VoucherId,
-) -> Result<Option<SaleSnapshot>, Fault> {
+pub(crate) async fn sale(store: &Store, voucher: VoucherId) -> Result<Option<SaleSnapshot>, Fault> {
     const PORT: &str = "ledger.sale_snapshot";
     let mut session = store.begin_snapshot(PORT).await?;
     let read = read_sale(&mut session, voucher).await;
     read.map_err(|trouble| trouble.before_commit(PORT))
 }
 
-async fn read_sale(
-    session: &mut Session,
-    id: VoucherId,
-) -> Result<Option<SaleSnapshot>, Trouble> {
+async fn read_sale(session: &mut Session, id: VoucherId) -> Result<Option<SaleSnapshot>, Trouble> {
     let Some((voucher, head)) = voucher_at_head(session, id).await? else {
         return Ok(None);
     };
@@ -93,18 +87,13 @@ fn each<T>(
     rows.iter().map(read).collect()
 }
 
-fn ticket(row: &MySqlRow) -> Result<Option<Ticket>, Trouble> {
-    let ticket: Option<u64> = get(row, "ticket")?;
-    Ok(ticket.map(Ticket::new))
-}
-
 fn holder(row: &MySqlRow) -> Result<Holder, Trouble> {
     Ok(Holder {
         buyer: BuyerId::new(get(row, "user_id")?),
         held: Held {
             order: OrderId::new(get(row, "id")?),
             quantity: get(row, "quantity")?,
-            promoted: ticket(row)?.is_some(),
+            promoted: row::ticket(row)?.is_some(),
         },
     })
 }
@@ -117,7 +106,8 @@ fn key_text(row: &MySqlRow) -> Result<Option<seckill_domain::IdempotencyKey>, Tr
 }
 
 fn seat(row: &MySqlRow) -> Result<Seat, Trouble> {
-    let ticket = ticket(row)?.ok_or_else(|| Trouble::broken("an order waits without a ticket"))?;
+    let ticket =
+        row::ticket(row)?.ok_or_else(|| Trouble::broken("an order waits without a ticket"))?;
     Ok(Seat {
         ticket,
         order: OrderId::new(get(row, "id")?),
@@ -129,7 +119,7 @@ fn seat(row: &MySqlRow) -> Result<Seat, Trouble> {
 
 fn key_use(row: &MySqlRow) -> Result<KeyUse, Trouble> {
     let key = key_text(row)?.ok_or_else(|| Trouble::broken("a key that is none"))?;
-    let first = if ticket(row)?.is_some() {
+    let first = if row::ticket(row)?.is_some() {
         PlaceAtFirst::Waitlisted
     } else {
         PlaceAtFirst::Granted
@@ -152,7 +142,10 @@ fn add_parked(
     seats: &mut Vec<Seat>,
     keys: &mut Vec<KeyUse>,
 ) -> Result<(), Trouble> {
-    let mut held: HashSet<OrderId> = holders.iter().map(|holder| holder.held.order).collect();
+    let mut held: HashSet<(OrderId, BuyerId)> = holders
+        .iter()
+        .map(|holder| (holder.held.order, holder.buyer))
+        .collect();
     for row in rows {
         let decision = wire::read_decision(get(row, "payload")?)?;
         let (claim, promoted) = match decision {
@@ -160,7 +153,7 @@ fn add_parked(
             Some(Decision::Promoted(claim)) => (claim, true),
             _ => continue,
         };
-        if !held.insert(claim.order) {
+        if !held.insert((claim.order, claim.buyer)) {
             continue;
         }
         seats.retain(|seat| seat.order != claim.order);

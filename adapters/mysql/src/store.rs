@@ -13,6 +13,7 @@ use crate::config::LedgerConfig;
 use crate::fault::Trouble;
 use crate::meters::LedgerMeters;
 use crate::session::{Session, Statement, statement};
+use crate::statement_edits::Edits;
 
 /// What every session is set to. A lock is waited for at most 3 s. A session that says nothing for
 /// 10 s is ended by the server, which gives back the locks of a process that was stopped in the
@@ -48,6 +49,7 @@ pub(crate) struct Store {
     writers: MySqlPool,
     statement_timeout: Duration,
     attempts_max: u32,
+    edits: Edits,
     pub(crate) meters: Arc<LedgerMeters>,
 }
 
@@ -92,6 +94,7 @@ impl MySqlLedger {
             writers: pool(config.writer_connections),
             statement_timeout: config.statement_timeout,
             attempts_max: config.max_connections.max(config.writer_connections) + 1,
+            edits: Edits::new(&config.statement_edits),
             meters: meters.clone(),
         };
         let ledger = Self {
@@ -148,7 +151,13 @@ impl Store {
     async fn session(&self, pool: &MySqlPool) -> Result<Session, Trouble> {
         let connection = pool.acquire().await.map_err(Trouble::of)?;
         let meters = self.meters.clone();
-        Ok(Session::new(connection, meters, self.statement_timeout))
+        let edits = self.edits.clone();
+        Ok(Session::new(
+            connection,
+            meters,
+            self.statement_timeout,
+            edits,
+        ))
     }
 
     /// A transaction among those of commands.

@@ -5,7 +5,7 @@
 use seckill_application::ports::Unreadable;
 use seckill_domain::{
     AdjustmentId, BuyerId, Claim, Decision, GateChange, IdempotencyKey, LeftReason, OrderId,
-    SaleStatus, SaleTerms, Ticket, Timestamp, VoucherId,
+    SaleTerms, Ticket, Timestamp, VoucherId,
 };
 use serde::{Deserialize, Serialize};
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 use seckill_application::Fault;
 use seckill_domain::Partitions;
 
+use crate::script_edits::ScriptEdit;
+
 const CONFIG: &str = "redis.config";
 const NAMESPACE_BYTES_MAX: usize = 64;
 
@@ -42,6 +44,8 @@ pub struct RedisConfig {
     /// How long a worker number is good for without being renewed. On a Redis that is new or was
     /// restarted, the first Snowflake id takes this long.
     pub id_lease: Duration,
+    /// Changes of the scripts' texts, for negative controls; a service has none.
+    pub script_edits: Vec<ScriptEdit>,
 }
 
 impl RedisConfig {
@@ -57,6 +61,7 @@ impl RedisConfig {
             connect_timeout: Duration::from_secs(1),
             order_ids: OrderIdScheme::default(),
             id_lease: Duration::from_secs(3),
+            script_edits: Vec::new(),
         }
     }
 
@@ -89,6 +94,7 @@ impl fmt::Debug for RedisConfig {
             .field("connect_timeout", &self.connect_timeout)
             .field("order_ids", &self.order_ids)
             .field("id_lease", &self.id_lease)
+            .field("script_edits", &self.script_edits)
             .finish_non_exhaustive()
     }
 }

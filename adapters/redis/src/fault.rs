@@ -33,11 +33,16 @@ const HOPELESS: [&str; 6] = [
     "NOPROTO",
 ];
 
+/// What Redis says of a stream that has had an entry with the largest possible id.
+const EXHAUSTED: &str = "exhausted the last possible ID";
+
 /// A command that was sent, or may have been, and failed.
 pub(crate) fn of_command(port: &'static str, error: RedisError) -> Fault {
     match error.code() {
         Some(code) if REFUSED.contains(&code) => Fault::unavailable(port, error),
         Some(code) if HOPELESS.contains(&code) => Fault::broken(port, error),
+        // XADD is the first write of a script; this is how it refuses. A new epoch helps.
+        _ if error.to_string().contains(EXHAUSTED) => Fault::unavailable(port, error),
         // A timeout, a broken connection, or a script that Redis stopped: it may have acted.
         _ => Fault::unknown(port, error),
     }

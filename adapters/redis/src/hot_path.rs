@@ -77,7 +77,7 @@ impl RedisHotPath {
     pub fn keep_every(&self) -> Duration {
         match &self.ids {
             Ids::Snowflake(ids) => ids.keep_every(),
-            Ids::Daily(_) => Duration::from_secs(60),
+            Ids::Daily(_) => Duration::from_mins(1),
         }
     }
 }

@@ -20,6 +20,7 @@ mod leases;
 mod order_ids;
 mod purchase_gate;
 mod reply;
+mod script_edits;
 mod scripts;
 mod server;
 mod store;
@@ -28,4 +29,5 @@ pub mod wire;
 
 pub use config::{OrderIdScheme, RedisConfig};
 pub use hot_path::RedisHotPath;
+pub use script_edits::ScriptEdit;
 pub use server::{AppendFsync, Server};

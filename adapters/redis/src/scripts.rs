@@ -1,5 +1,6 @@
 //! The scripts: one table of what each needs and answers. A test holds the headers in `lua/` to it.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use crate::keys::KeyName::{
@@ -19,7 +20,8 @@ pub(crate) struct Script {
     /// The first words of its answers.
     #[cfg_attr(not(test), expect(dead_code, reason = "held against the headers"))]
     pub(crate) answers: &'static [&'static str],
-    parts: &'static [&'static str],
+    /// Files and their texts, in the order they are joined.
+    parts: &'static [(&'static str, &'static str)],
     joined: OnceLock<Joined>,
 }
 
@@ -33,11 +35,24 @@ pub(crate) struct Joined {
 impl Script {
     /// Its text and hash.
     pub(crate) fn joined(&self) -> &Joined {
-        self.joined.get_or_init(|| {
-            let source = self.parts.join("\n");
-            let hash = redis::Script::new(&source).get_hash().to_owned();
-            Joined { source, hash }
-        })
+        self.joined
+            .get_or_init(|| self.joined_with(&HashMap::new()))
+    }
+
+    /// Its text and hash with other texts in the place of some of its files.
+    pub(crate) fn joined_with(&self, texts: &HashMap<&str, String>) -> Joined {
+        let text = |(file, text): &(&'static str, &'static str)| -> String {
+            texts.get(file).map_or(*text, String::as_str).to_owned()
+        };
+        let source = self.parts.iter().map(text).collect::<Vec<_>>().join("\n");
+        let hash = redis::Script::new(&source).get_hash().to_owned();
+        Joined { source, hash }
+    }
+
+    /// What one of its files says.
+    pub(crate) fn part(&self, file: &str) -> Option<&'static str> {
+        let mut parts = self.parts.iter();
+        parts.find(|(name, _)| *name == file).map(|(_, text)| *text)
     }
 
     /// Whether it works on a partition and is told the epoch first.
@@ -87,7 +102,10 @@ macro_rules! script {
             keys: $keys,
             args: &[$($arg),*],
             answers: &[$($answer),*],
-            parts: &[$(source!(lib $lib),)* source!($file)],
+            parts: &[
+                $((concat!("lib/", stringify!($lib)), source!(lib $lib)),)*
+                ($file, source!($file)),
+            ],
             joined: OnceLock::new(),
         };
     };
@@ -274,45 +292,46 @@ script! {
     answers: ["REMOVED", "PARTITION", "STALE"],
 }
 
+/// Every script.
+pub(crate) static ALL: [&Script; 30] = [
+    &GATE_ADMIT,
+    &GATE_FACTS,
+    &GATE_FIND,
+    &GATE_FOLLOW,
+    &GATE_LEAVE,
+    &GATE_PLACE,
+    &GATE_PROMOTE,
+    &GATE_RETIRE,
+    &GATE_STANDING,
+    &GATE_TALLY,
+    &GATE_WITHDRAW,
+    &IDS_BLOCK,
+    &IDS_WORKER,
+    &LEASE_ACQUIRE,
+    &LEASE_RELEASE,
+    &LEASE_RENEW,
+    &LOADER_ABANDON,
+    &LOADER_APPEND_AGAIN,
+    &LOADER_BEGIN_EPOCH,
+    &LOADER_BEGIN_LOAD,
+    &LOADER_LOAD,
+    &LOADER_OFFER,
+    &LOADER_OPEN,
+    &LOADER_PARTITION,
+    &LOADER_SURVIVORS,
+    &LOADER_UNLOAD,
+    &STREAM_ACK,
+    &STREAM_BACKLOG,
+    &STREAM_TAKE_OVER,
+    &STREAM_TRIM,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::{Path, PathBuf};
-
-    static ALL: [&Script; 30] = [
-        &GATE_ADMIT,
-        &GATE_FACTS,
-        &GATE_FIND,
-        &GATE_FOLLOW,
-        &GATE_LEAVE,
-        &GATE_PLACE,
-        &GATE_PROMOTE,
-        &GATE_RETIRE,
-        &GATE_STANDING,
-        &GATE_TALLY,
-        &GATE_WITHDRAW,
-        &IDS_BLOCK,
-        &IDS_WORKER,
-        &LEASE_ACQUIRE,
-        &LEASE_RELEASE,
-        &LEASE_RENEW,
-        &LOADER_ABANDON,
-        &LOADER_APPEND_AGAIN,
-        &LOADER_BEGIN_EPOCH,
-        &LOADER_BEGIN_LOAD,
-        &LOADER_LOAD,
-        &LOADER_OFFER,
-        &LOADER_OPEN,
-        &LOADER_PARTITION,
-        &LOADER_SURVIVORS,
-        &LOADER_UNLOAD,
-        &STREAM_ACK,
-        &STREAM_BACKLOG,
-        &STREAM_TAKE_OVER,
-        &STREAM_TRIM,
-    ];
 
     const LINES_MAX: usize = 120;
 
@@ -386,7 +405,7 @@ mod tests {
     #[test]
     fn every_answer_of_a_script_is_in_its_header() {
         for script in ALL {
-            let own = script.parts.last().copied().unwrap_or_default();
+            let (_, own) = script.parts.last().copied().unwrap_or_default();
             for line in own.lines().filter(|line| !line.starts_with("--")) {
                 for (at, _) in line.match_indices("return { '") {
                     let word = line[at + 10..].split('\'').next().unwrap_or_default();

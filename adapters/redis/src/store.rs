@@ -11,6 +11,7 @@ use crate::connection::{BlockingLinks, Dialer, Link};
 use crate::fault;
 use crate::keys::Address;
 use crate::reply::Reply;
+use crate::script_edits::{self, Edited};
 use crate::scripts::Script;
 
 /// How often a script is told a newer epoch. More than once only if epochs begin all the time.
@@ -49,6 +50,8 @@ pub(crate) struct Store {
     /// The epoch of each partition as last heard of; 0 for not yet. Only a guess, which every
     /// script checks.
     epochs: Box<[AtomicU64]>,
+    /// Scripts that negative controls have changed; empty in a service.
+    edited: Edited,
 }
 
 impl Store {
@@ -62,6 +65,7 @@ impl Store {
             partitions: config.partitions,
             backlog_limit: config.backlog_limit,
             epochs: config.partitions.all().map(|_| AtomicU64::new(0)).collect(),
+            edited: script_edits::apply(&config.script_edits)?,
         })
     }
 
@@ -126,7 +130,8 @@ impl Store {
         address: Address<'_>,
         args: Args<'_>,
     ) -> Result<Reply, Fault> {
-        let joined = script.joined();
+        let edited = self.edited.get(script.name);
+        let joined = edited.unwrap_or_else(|| script.joined());
         let known = command("EVALSHA", &joined.hash, script, address, args);
         let value = match self.link(lane).ask(port, &known).await? {
             Err(error) if error.code() == Some("NOSCRIPT") => {

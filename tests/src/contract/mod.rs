@@ -7,6 +7,7 @@
 //!
 //! Rule: a behaviour seen only in a real adapter becomes a promise here before a fake is changed.
 
+mod desk;
 mod harness;
 mod loading;
 mod opening;
@@ -21,9 +22,18 @@ pub mod gate_model;
 pub mod gate_promotion;
 pub mod gate_reads;
 pub mod gate_stock;
+pub mod gate_updates;
 pub mod gate_waitlist;
 pub mod gate_window;
 pub mod leases;
+pub mod ledger_adjustments;
+pub mod ledger_grants;
+pub mod ledger_orders;
+pub mod ledger_parking;
+pub mod ledger_positions;
+pub mod ledger_reads;
+pub mod ledger_vouchers;
+pub mod ledger_waitlist;
 pub mod loader_contents;
 pub mod loader_epochs;
 pub mod loader_losses;

@@ -96,7 +96,7 @@ pub(super) fn base_folder() -> Result<PathBuf, String> {
     base.canonicalize().map_err(|error| error.to_string())
 }
 
-fn new_folder() -> Result<TempDir, String> {
+pub(super) fn new_folder() -> Result<TempDir, String> {
     let base = base_folder()?;
     tempfile::Builder::new()
         .prefix("run-")

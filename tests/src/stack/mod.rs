@@ -32,7 +32,11 @@ mod shared;
 mod source;
 mod wait;
 
+use std::path::PathBuf;
+
 use tokio::sync::mpsc;
+
+pub(crate) use reaper::kill_at_exit;
 
 pub use isolation::FreshDatabase;
 pub use local::PrivateStack;
@@ -40,6 +44,17 @@ pub use server::LocalServer;
 pub use shared::{memory, private, shared};
 pub use source::{MYSQL_URL, Plan, REDIS_URL, STACK, Source};
 pub use wait::until;
+
+/// A folder for what this process writes, removed when it ends.
+pub(crate) fn run_folder() -> PathBuf {
+    static FOLDER: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    let make = || {
+        let folder = local::new_folder().expect("a folder for temporary files");
+        reaper::remove_folder(folder.path());
+        folder.keep()
+    };
+    FOLDER.get_or_init(make).clone()
+}
 
 /// A Redis and a MySQL server: addresses and versions.
 #[derive(Debug)]

@@ -58,8 +58,8 @@ fn tell(line: &str) {
     writeln!(pipe, "{line}").expect("the clean-up process is there");
 }
 
-/// Kill this server, whose command line names `folder`, when the process ends.
-pub(super) fn kill_server(pid: u32, folder: &Path) {
+/// Kill this process, whose command line names `folder`, when the process ends.
+pub(crate) fn kill_at_exit(pid: u32, folder: &Path) {
     tell(&format!("server\t{pid}\t{}", folder.display()));
 }
 

@@ -172,7 +172,7 @@ impl LocalServer {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| format!("{}: {error}", self.program.display()))?;
-        reaper::kill_server(child.id(), &self.folder);
+        reaper::kill_at_exit(child.id(), &self.folder);
         *self.child() = Some(child);
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Reads of what is committed.
 
+use std::ops::Bound;
+
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
@@ -77,10 +79,12 @@ impl Ledger for MemoryLedger {
         const ORDERS_OF: &str = "ledger.orders_of";
         at_most(ORDERS_OF, limit, ORDERS_MAX)?;
         self.read(ORDERS_OF, |book, _| {
-            let before = before.unwrap_or(OrderId::new(u64::MAX));
+            let end = before.map_or(Bound::Included((buyer, OrderId::new(u64::MAX))), |before| {
+                Bound::Excluded((buyer, before))
+            });
             let found = book
                 .orders_by_buyer
-                .range((buyer, OrderId::new(0))..(buyer, before))
+                .range((Bound::Included((buyer, OrderId::new(0))), end))
                 .rev()
                 .filter_map(|(_, id)| book.orders.get(id));
             page(found, limit, |order| order.id.get())

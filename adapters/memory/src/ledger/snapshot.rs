@@ -82,7 +82,8 @@ fn collect(all: &mut LoadChunk, order: &Order) {
 /// A grant that the ledger could not apply holds its units nevertheless, and its key is used.
 fn collect_parked(all: &mut LoadChunk, claim: &Claim, first: PlaceAtFirst) {
     let order = claim.order;
-    if all.holders.iter().any(|holder| holder.held.order == order) {
+    let is_held = |holder: &Holder| (holder.held.order, holder.buyer) == (order, claim.buyer);
+    if all.holders.iter().any(is_held) {
         return;
     }
     all.seats.retain(|seat| seat.order != order);

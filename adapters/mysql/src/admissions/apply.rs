@@ -69,7 +69,9 @@ async fn look_closely(store: &Store, whole: Slice<'_>) -> Result<Applied, Fault>
                     ahead.push((second, Look::Close));
                     ahead.push((first, Look::Close));
                 }
-                (None, Look::Park) => return Err(Fault::broken(PORT, "a message cannot be parked")),
+                (None, Look::Park) => {
+                    return Err(Fault::broken(PORT, "a message cannot be parked"));
+                }
                 (None, _) => ahead.push((slice, Look::Park)),
             },
         }

@@ -7,8 +7,8 @@ use seckill_application::ports::{
     AdjustmentState, BatchItem, EntryId, ParkReason, Unreadable, Verdict,
 };
 use seckill_domain::{
-    AdjustmentId, Claim, Decision, LeftReason, OrderId, OrderStatus, RejectReason, Sequence, Ticket,
-    VoucherId,
+    AdjustmentId, Claim, Decision, LeftReason, OrderId, OrderStatus, RejectReason, Sequence,
+    Ticket, VoucherId,
 };
 
 use super::known::{Known, KnownOrder};
@@ -376,7 +376,7 @@ impl<'b> Draft<'b> {
         let order = NewOrder::settled(self.claim, sequence, self.entry, known.status);
         NewOrder {
             reason: known.reason.map(reason_word),
-            ticket: self.ticket.map(Ticket::get),
+            ticket: self.ticket.map_or(0, Ticket::get),
             key: order.key.filter(|_| self.with_key),
             joined: self.joined.map(Sequence::get),
             settled: self.settled.map(Sequence::get),

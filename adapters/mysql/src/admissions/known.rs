@@ -126,7 +126,7 @@ async fn keys(
              voucher BIGINT UNSIGNED PATH '$.voucher', \
              buyer BIGINT UNSIGNED PATH '$.buyer', \
              idempotency_key VARCHAR(64) CHARACTER SET ascii PATH '$.key')) wanted \
-           STRAIGHT_JOIN orders o ON o.voucher_id = wanted.voucher AND o.user_id = wanted.buyer \
+           STRAIGHT_JOIN orders o ON o.user_id = wanted.buyer AND o.voucher_id = wanted.voucher \
              AND o.idempotency_key = wanted.idempotency_key COLLATE ascii_bin";
     let keys = claims(items).filter_map(|claim| {
         claim.key.as_ref().map(|key| Key {
@@ -135,15 +135,11 @@ async fn keys(
             key: key.as_str(),
         })
     });
-    let rows = session
-        .rows(statement(SQL).bind(rows_json(keys)?))
-        .await?;
+    let rows = session.rows(statement(SQL).bind(rows_json(keys)?)).await?;
     rows.iter().map(key).collect()
 }
 
-fn key(
-    row: &MySqlRow,
-) -> Result<((VoucherId, BuyerId, IdempotencyKey), OrderId), Trouble> {
+fn key(row: &MySqlRow) -> Result<((VoucherId, BuyerId, IdempotencyKey), OrderId), Trouble> {
     let voucher = VoucherId::new(get(row, "voucher_id")?);
     let buyer = BuyerId::new(get(row, "user_id")?);
     let key: &str = get(row, "idempotency_key")?;
@@ -158,9 +154,9 @@ async fn holdings(
     items: &[BatchItem],
 ) -> Result<HashMap<(VoucherId, BuyerId), u64>, Trouble> {
     const SQL: &str = "SELECT h.voucher_id, h.user_id, h.units \
-         FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
+         FROM (SELECT listed.voucher, listed.buyer FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
              voucher BIGINT UNSIGNED PATH '$.voucher', \
-             buyer BIGINT UNSIGNED PATH '$.buyer')) wanted \
+             buyer BIGINT UNSIGNED PATH '$.buyer')) listed) wanted \
            STRAIGHT_JOIN holdings h ON h.voucher_id = wanted.voucher \
              AND h.user_id = wanted.buyer \
          FOR UPDATE";

@@ -21,7 +21,8 @@ pub(super) struct NewOrder<'b> {
     pub(super) quantity: u32,
     pub(super) status: &'static str,
     pub(super) reason: Option<&'static str>,
-    pub(super) ticket: Option<u64>,
+    /// 0 if it did not wait.
+    pub(super) ticket: u64,
     pub(super) key: Option<&'b str>,
     pub(super) joined: Option<u64>,
     pub(super) settled: Option<u64>,
@@ -138,7 +139,7 @@ impl<'b> Plan<'b> {
                 self.take(claim);
             }
             Decision::Joined { claim, ticket } => self.orders.push(NewOrder {
-                ticket: Some(ticket.get()),
+                ticket: ticket.get(),
                 joined: Some(sequence.get()),
                 settled: None,
                 ..NewOrder::settled(claim, sequence, entry, OrderStatus::Waiting)
@@ -207,8 +208,11 @@ impl<'b> NewOrder<'b> {
             quantity: claim.quantity,
             status: status_word(status),
             reason: None,
-            ticket: None,
-            key: claim.key.as_ref().map(seckill_domain::IdempotencyKey::as_str),
+            ticket: 0,
+            key: claim
+                .key
+                .as_ref()
+                .map(seckill_domain::IdempotencyKey::as_str),
             joined: None,
             settled: Some(sequence.get()),
             created: storable(entry),

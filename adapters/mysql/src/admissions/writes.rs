@@ -56,20 +56,19 @@ pub(super) async fn write(
     Ok(if all { Written::All } else { Written::NotAll })
 }
 
-/// Runs a statement over rows; `true` if it found at least as many. (An upsert counts two for a row
-/// that was there.)
+/// Runs a statement over rows, its last parameter; `true` if it found at least as many. (An upsert
+/// counts two for a row that was there.)
 async fn run<T: Serialize>(
     session: &mut Session,
-    sql: &'static str,
+    statement: Statement<'static>,
     rows: impl Iterator<Item = T>,
-    more: impl FnOnce(Statement<'static>) -> Statement<'static>,
 ) -> Result<bool, Trouble> {
     let mut count = 0;
     let rows = rows_json(rows.inspect(|_| count += 1))?;
     if count == 0 {
         return Ok(true);
     }
-    let done = session.execute(more(statement(sql).bind(rows))).await?;
+    let done = session.execute(statement.bind(rows)).await?;
     Ok(done.rows_affected() >= count)
 }
 
@@ -98,7 +97,7 @@ async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result
              created BIGINT PATH '$.created')) new \
            STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
          WHERE v.status <> 'draft'";
-    run(session, SQL, orders.iter(), |insert| insert).await
+    run(session, statement(SQL), orders.iter()).await
 }
 
 async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trouble> {
@@ -122,7 +121,7 @@ async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trou
              o.updated_at = UTC_TIMESTAMP(3) \
          WHERE o.status = new.was AND o.voucher_id = new.voucher AND o.user_id = new.buyer \
            AND o.quantity = new.quantity";
-    run(session, SQL, moves.iter(), |update| update).await
+    run(session, statement(SQL), moves.iter()).await
 }
 
 async fn hold(session: &mut Session, holds: impl Iterator<Item = Hold>) -> Result<bool, Trouble> {
@@ -134,7 +133,7 @@ async fn hold(session: &mut Session, holds: impl Iterator<Item = Hold>) -> Resul
              units BIGINT PATH '$.units')) new \
            STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
          ON DUPLICATE KEY UPDATE units = holdings.units + new.units";
-    run(session, SQL, holds, |upsert| upsert).await
+    run(session, statement(SQL), holds).await
 }
 
 async fn take(session: &mut Session, takes: impl Iterator<Item = Take>) -> Result<bool, Trouble> {
@@ -146,7 +145,7 @@ async fn take(session: &mut Session, takes: impl Iterator<Item = Take>) -> Resul
          SET s.stock_units = s.stock_units - taken.units, \
              s.total_units = s.total_units - taken.withdrawn \
          WHERE s.stock_units >= taken.units";
-    run(session, SQL, takes, |update| update).await
+    run(session, statement(SQL), takes).await
 }
 
 async fn settle(session: &mut Session, settled: &[Settled]) -> Result<bool, Trouble> {
@@ -156,7 +155,7 @@ async fn settle(session: &mut Session, settled: &[Settled]) -> Result<bool, Trou
              settled BIGINT UNSIGNED PATH '$.settled')) new \
            STRAIGHT_JOIN stock_adjustments a ON a.id = new.id \
          SET a.state = new.state, a.settled_seq = new.settled, a.updated_at = UTC_TIMESTAMP(3)";
-    run(session, SQL, settled.iter(), |update| update).await
+    run(session, statement(SQL), settled.iter()).await
 }
 
 async fn park(
@@ -166,10 +165,10 @@ async fn park(
     parked: &[Park],
 ) -> Result<bool, Trouble> {
     const SQL: &str = "INSERT INTO parked_messages \
-           (seq, entry_ms, entry_no, voucher_id, order_id, units, reason, payload, state, \
-            created_at, updated_at, partition_id, epoch) \
-         SELECT new.seq, new.millis, new.counter, new.voucher, new.claimed, new.units, new.reason, \
-            new.payload, 'parked', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), place.partition_id, place.epoch \
+           (partition_id, epoch, seq, entry_ms, entry_no, voucher_id, order_id, units, reason, \
+            payload, state, created_at, updated_at) \
+         SELECT ?, ?, new.seq, new.millis, new.counter, new.voucher, new.claimed, new.units, \
+            new.reason, new.payload, 'parked', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) \
          FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
              seq BIGINT UNSIGNED PATH '$.seq', \
              millis BIGINT UNSIGNED PATH '$.millis', \
@@ -179,10 +178,7 @@ async fn park(
              units INT UNSIGNED PATH '$.units', \
              reason VARCHAR(16) CHARACTER SET ascii PATH '$.reason', \
              payload TEXT CHARACTER SET utf8mb4 PATH '$.payload')) new \
-           JOIN (SELECT ? AS partition_id, ? AS epoch) place \
          ON DUPLICATE KEY UPDATE parked_messages.id = parked_messages.id";
-    run(session, SQL, parked.iter(), |insert| {
-        insert.bind(partition.get()).bind(epoch.get())
-    })
-    .await
+    let insert = statement(SQL).bind(partition.get()).bind(epoch.get());
+    run(session, insert, parked.iter()).await
 }

@@ -63,10 +63,7 @@ pub(super) async fn add_units(
     const STATE: &str = "UPDATE stock_adjustments SET state = 'applied', \
            updated_at = UTC_TIMESTAMP(3) \
          WHERE id = ? AND voucher_id = ? AND delta = ? AND state = 'pending'";
-    let stock = statement(STOCK)
-        .bind(units)
-        .bind(units)
-        .bind(voucher.get());
+    let stock = statement(STOCK).bind(units).bind(units).bind(voucher.get());
     let version = new_version(&session.execute(stock).await?)?;
     let state = statement(STATE)
         .bind(adjustment.get())
@@ -75,7 +72,13 @@ pub(super) async fn add_units(
     if session.execute(state).await?.rows_affected() != 1 {
         return Err(Trouble::broken("the adjustment is not pending"));
     }
-    write_update(session, voucher, version, vec![GateChange::AddUnits { units }]).await?;
+    write_update(
+        session,
+        voucher,
+        version,
+        vec![GateChange::AddUnits { units }],
+    )
+    .await?;
     Ok(version)
 }
 
@@ -83,7 +86,12 @@ pub(super) async fn refuse(session: &mut Session, id: AdjustmentId) -> Result<()
     const SQL: &str = "UPDATE stock_adjustments SET state = 'refused', \
            updated_at = UTC_TIMESTAMP(3) \
          WHERE id = ? AND state = 'pending'";
-    if session.execute(statement(SQL).bind(id.get())).await?.rows_affected() == 1 {
+    if session
+        .execute(statement(SQL).bind(id.get()))
+        .await?
+        .rows_affected()
+        == 1
+    {
         return Ok(());
     }
     match find(session, id).await?.map(|stored| stored.state) {

@@ -11,7 +11,9 @@ use crate::session::{Session, statement};
 const OVERDUE_MAX: usize = 1_000;
 
 pub(super) async fn now(session: &mut Session) -> Result<Timestamp, Trouble> {
-    let row = session.row(statement("SELECT UTC_TIMESTAMP(3) AS now")).await?;
+    let row = session
+        .row(statement("SELECT UTC_TIMESTAMP(3) AS now"))
+        .await?;
     let row = row.ok_or_else(|| Trouble::broken("no time"))?;
     get_time(&row, "now")
 }
@@ -26,10 +28,7 @@ pub(super) async fn lock(session: &mut Session, id: OrderId) -> Result<Option<Or
     row.as_ref().map(row::order).transpose()
 }
 
-pub(super) async fn lock_overdue(
-    session: &mut Session,
-    max: usize,
-) -> Result<Vec<Order>, Trouble> {
+pub(super) async fn lock_overdue(session: &mut Session, max: usize) -> Result<Vec<Order>, Trouble> {
     const SQL: &str = concat!(
         "SELECT ",
         order_columns!(),

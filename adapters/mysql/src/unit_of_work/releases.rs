@@ -40,7 +40,9 @@ pub(super) async fn release(
         .bind(voucher.get());
     let found = session.execute(holdings).await?.rows_affected();
     if found != buyers {
-        return Err(Trouble::broken("units come back from a buyer who holds none"));
+        return Err(Trouble::broken(
+            "units come back from a buyer who holds none",
+        ));
     }
     let version = return_units(session, voucher, units).await?;
     let changes: Vec<GateChange> = releases.iter().map(change).collect();

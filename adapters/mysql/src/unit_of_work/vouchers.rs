@@ -2,14 +2,14 @@
 
 use seckill_application::ports::NewVoucher;
 use seckill_domain::{GateChange, GateVersion, Timestamp, Voucher, VoucherId, VoucherTerms};
-use time::OffsetDateTime;
+use time::PrimitiveDateTime;
 
 use super::releases::{new_version, write_update};
 use crate::fault::Trouble;
 use crate::row::{self, moment, sale_word, select_voucher};
 use crate::session::{Session, Statement, statement};
 
-fn at(when: Timestamp) -> Result<OffsetDateTime, Trouble> {
+fn at(when: Timestamp) -> Result<PrimitiveDateTime, Trouble> {
     moment(when).ok_or_else(|| Trouble::broken("a time outside the years 1 to 9999"))
 }
 
@@ -51,10 +51,7 @@ pub(super) async fn insert(session: &mut Session, new: &NewVoucher) -> Result<Vo
 }
 
 /// Locks the settings and then the counters, in this order, as everybody does.
-pub(super) async fn lock(
-    session: &mut Session,
-    id: VoucherId,
-) -> Result<Option<Voucher>, Trouble> {
+pub(super) async fn lock(session: &mut Session, id: VoucherId) -> Result<Option<Voucher>, Trouble> {
     const SQL: &str = concat!(select_voucher!(), "WHERE v.id = ? FOR UPDATE");
     let row = session.row(statement(SQL).bind(id.get())).await?;
     row.as_ref().map(row::voucher).transpose()

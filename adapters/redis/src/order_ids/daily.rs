@@ -24,7 +24,7 @@ const NEXT: &str = "order_ids.next";
 const START_S: u64 = 1_640_995_200;
 const BLOCK: u32 = 1_000;
 /// How long a block is used, so that an id tells roughly when it was issued.
-const BLOCK_LIFE: Duration = Duration::from_secs(60);
+const BLOCK_LIFE: Duration = Duration::from_mins(1);
 /// Most rounds of reserving and waiting for one id.
 const ROUNDS_MAX: usize = 8;
 const WAIT_MAX: Duration = Duration::from_secs(1);

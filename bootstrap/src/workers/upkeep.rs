@@ -1,0 +1,131 @@
+//! The loops that keep the rest going. Each repairs what somebody else may have lost, so each may
+//! run in every process at once.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seckill_application::{ExpireOrders, Fault, Loaded};
+
+use super::Context;
+use super::backoff::Backoff;
+
+/// How long processes get to offer the grants they remember before a sale is opened again.
+const RELOAD_GRACE: Duration = Duration::from_millis(300);
+/// Whoever publishes a sale also asks for it to be loaded, and does so himself at once, without the
+/// grace. He is left to it.
+const HEAD_START: Duration = Duration::from_millis(25);
+const SETTLE_EVERY: Duration = Duration::from_millis(150);
+const RELAY_EVERY: Duration = Duration::from_millis(250);
+const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+const UPKEEP_EVERY: Duration = Duration::from_secs(1);
+/// Most batches of one expiry sweep: 100,000 orders.
+const EXPIRY_ROUNDS_MAX: usize = 200;
+
+/// Does something again and again until a stop is asked for.
+async fn every<F>(
+    context: &Context,
+    what: &'static str,
+    period: Duration,
+    mut act: impl FnMut() -> F,
+) where
+    F: Future<Output = Result<(), Fault>>,
+{
+    let mut backoff = Backoff::default();
+    let mut pause = Duration::ZERO;
+    while context.rest(pause).await {
+        pause = match act().await {
+            Ok(()) => {
+                backoff.works(what);
+                period
+            }
+            Err(fault) => backoff.fault(&fault, what).max(period),
+        };
+    }
+}
+
+/// Keeps order ids at hand.
+pub(super) async fn keep_ids(context: Arc<Context>) {
+    let period = context.adapters.keep_every();
+    every(&context, "keeping order ids", period, || {
+        context.adapters.keep()
+    })
+    .await;
+}
+
+/// Loads what was found missing at the gate.
+pub(super) async fn load_wanted(context: Arc<Context>) {
+    let system = &context.system;
+    let mut backoff = Backoff::default();
+    loop {
+        let voucher = tokio::select! {
+            voucher = system.wanted.next() => voucher,
+            () = context.stop.asked_for() => return,
+        };
+        if !context.rest(HEAD_START).await {
+            return;
+        }
+        let loaded = tokio::select! {
+            loaded = system.load.run(voucher, RELOAD_GRACE) => loaded,
+            // What it began expires, and another process goes on.
+            () = context.stop.asked_for() => return,
+        };
+        match loaded {
+            Ok(Loaded::Loaded | Loaded::NotOnSale | Loaded::Busy) => {
+                backoff.works("loading a sale");
+            }
+            // Whoever wants it asks again.
+            Err(fault) => {
+                let pause = backoff.fault(&fault, "loading a sale");
+                context.rest(pause).await;
+            }
+        }
+    }
+}
+
+/// Forgets grants that the ledger has, and offers the others to a gate that has lost them.
+pub(super) async fn settle_grants(context: Arc<Context>) {
+    let remembered = &context.system.remembered;
+    let offers = every(&context, "offering grants", SETTLE_EVERY, || {
+        remembered.offer()
+    });
+    let settles = every(&context, "settling grants", SETTLE_EVERY, || {
+        remembered.settle()
+    });
+    // Apart, so that a database that is away does not keep the gate from being offered anything.
+    tokio::join!(offers, settles);
+}
+
+/// Looks for sales that are missing at the gate, waitlists that are not served, and sales that are
+/// over.
+pub(super) async fn keep_gate_complete(context: Arc<Context>) {
+    let upkeep = &context.system.upkeep;
+    every(&context, "keeping the gate complete", UPKEEP_EVERY, || {
+        upkeep.run()
+    })
+    .await;
+}
+
+/// Hands over updates that nobody else handed over.
+pub(super) async fn relay(context: Arc<Context>) {
+    let relay = &context.system.relay;
+    every(&context, "relaying updates", RELAY_EVERY, || async {
+        relay.sweep().await.map(|_| ())
+    })
+    .await;
+}
+
+/// Expires overdue orders, batch after batch.
+pub(super) async fn expire(context: Arc<Context>) {
+    let expire = &context.system.expire;
+    let stop = &context.stop;
+    every(&context, "expiring orders", EXPIRE_EVERY, || async {
+        for _ in 0..EXPIRY_ROUNDS_MAX {
+            if expire.run().await? < ExpireOrders::BATCH_MAX || stop.is_asked_for() {
+                break;
+            }
+        }
+        Ok(())
+    })
+    .await;
+}

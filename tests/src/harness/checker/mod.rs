@@ -1,0 +1,143 @@
+//! The checker: judges what was told by what there is, promise by promise.
+//!
+//! [`judge`] is a pure function over a [`History`] and [`Facts`], so that it can be tested by
+//! planting what must be found. [`audit`] waits until all is quiet, asks, and judges.
+
+mod orders;
+mod units;
+mod waitlist;
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt as _};
+use seckill_domain::invariants::InvariantId;
+use seckill_domain::{OrderId, OrderStatus, VoucherId};
+
+use super::facts::Facts;
+use super::history::{Event, History};
+use super::ledger::Ledger;
+use super::shop::Shop;
+use super::wait::eventually;
+
+/// How long a deployment may take to come to rest after the last fault has healed.
+const QUIET_WITHIN: Duration = Duration::from_mins(1);
+
+/// A promise that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub promise: InvariantId,
+    /// How.
+    pub how: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.how)
+    }
+}
+
+/// What the checker found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Every broken promise.
+    pub violations: Vec<Violation>,
+    /// The orders that somebody was told are granted.
+    pub granted: Vec<OrderId>,
+    /// Those of them that the ledger refused later.
+    pub rejected: Vec<OrderId>,
+    /// What was judged.
+    pub facts: Facts,
+}
+
+impl Verdict {
+    /// Panics, naming them, if any promise was broken.
+    #[track_caller]
+    pub fn assert_holds(&self) -> &Self {
+        let broken: Vec<String> = self.violations.iter().map(ToString::to_string).collect();
+        assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+        self
+    }
+
+    /// Panics if a grant was taken back.
+    #[track_caller]
+    pub fn assert_none_rejected(&self) -> &Self {
+        let rejected: Vec<_> = self
+            .rejected
+            .iter()
+            .map(|order| (order, &self.facts.orders[order].reason))
+            .collect();
+        assert!(rejected.is_empty(), "grants taken back: {rejected:?}");
+        self
+    }
+
+    /// Live orders of a voucher, by whomever.
+    pub fn live_orders(&self, voucher: VoucherId) -> usize {
+        let orders = self.facts.orders.values();
+        orders
+            .filter(|order| order.voucher == voucher && order.is_live())
+            .count()
+    }
+}
+
+/// Judges a history by the facts at its end.
+pub fn judge(history: &[Event], facts: &Facts) -> Verdict {
+    let mut violations = Vec::new();
+    units::judge(facts, &mut violations);
+    orders::judge(history, facts, &mut violations);
+    waitlist::judge(history, facts, &mut violations);
+    let granted = orders::granted(history);
+    let rejected = granted
+        .iter()
+        .filter(|order| {
+            let found = facts.orders.get(order);
+            found.is_some_and(|found| found.status == OrderStatus::Rejected)
+        })
+        .copied()
+        .collect();
+    Verdict {
+        violations,
+        granted,
+        rejected,
+        facts: facts.clone(),
+    }
+}
+
+/// Waits until every order that was told of is in the ledger, and nothing of these vouchers is on
+/// its way.
+pub async fn settle(shop: &Shop, history: &History, vouchers: &[VoucherId]) {
+    let quiet = shop.clone().writing(&std::sync::Arc::default());
+    stream::iter(history.granted())
+        .for_each_concurrent(16, async |(order, buyer)| {
+            let what = format!("order {order} leaves the queue");
+            eventually(&what, QUIET_WITHIN, async || {
+                match quiet.try_order(order, buyer).await {
+                    // Whether it is there at all is for the checker to say.
+                    Ok(reply) if reply.status == 404 => Ok(()),
+                    Ok(reply) if reply.status == 200 => match reply.order_status() {
+                        OrderStatus::Queued => Err(reply.text),
+                        _ => Ok(()),
+                    },
+                    other => Err(format!("{other:?}")),
+                }
+            })
+            .await;
+        })
+        .await;
+    for voucher in vouchers {
+        quiet.balanced(*voucher).await;
+    }
+}
+
+/// Waits until all is quiet, asks the service and the ledger, and judges.
+pub async fn audit(
+    shop: &Shop,
+    history: &History,
+    vouchers: &[VoucherId],
+    ledger: Option<&Ledger>,
+) -> Verdict {
+    settle(shop, history, vouchers).await;
+    let facts = Facts::gather(shop, history, vouchers, ledger).await;
+    judge(&history.events(), &facts)
+}

@@ -1,0 +1,85 @@
+//! A look behind the gate's back: its keys in Redis, and harm done to them.
+
+use std::collections::BTreeMap;
+
+use redis::aio::MultiplexedConnection;
+
+/// The keys of one deployment.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    connection: MultiplexedConnection,
+    namespace: String,
+}
+
+impl Gate {
+    pub(super) async fn connect(url: &str, namespace: &str) -> Self {
+        let connection = redis::Client::open(url)
+            .expect("an address of Redis")
+            .get_multiplexed_async_connection()
+            .await
+            .expect("Redis answers");
+        Self {
+            connection,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    /// Every key of the deployment with its type.
+    pub async fn keys(&self) -> BTreeMap<String, String> {
+        let mut names: Vec<String> = Vec::new();
+        let mut cursor = 0_u64;
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor)
+                .arg("MATCH")
+                .arg(format!("*{}*", self.namespace));
+            let (next, page): (u64, Vec<String>) = self.run(scan.arg("COUNT").arg(1_000)).await;
+            names.extend(page);
+            cursor = next;
+            if cursor == 0 {
+                break;
+            }
+        }
+        let mut keys = BTreeMap::new();
+        for name in names {
+            let kind: String = self.run(redis::cmd("TYPE").arg(&name)).await;
+            keys.insert(name, kind);
+        }
+        keys
+    }
+
+    /// The keys of this type.
+    pub async fn keys_of_type(&self, kind: &str) -> Vec<String> {
+        let keys = self.keys().await;
+        keys.into_iter()
+            .filter(|(_, found)| found == kind)
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// The consumer groups of a stream, with how many entries are pending in each.
+    pub async fn pending(&self, stream: &str) -> Vec<(String, u64)> {
+        let mut info = redis::cmd("XINFO");
+        let groups: Vec<BTreeMap<String, redis::Value>> =
+            self.run(info.arg("GROUPS").arg(stream)).await;
+        let read = |group: &BTreeMap<String, redis::Value>| {
+            let name = redis::from_redis_value_ref(&group["name"]).expect("a name");
+            let pending = redis::from_redis_value_ref(&group["pending"]).expect("a number");
+            (name, pending)
+        };
+        groups.iter().map(read).collect()
+    }
+
+    /// Everything is gone, as after `FLUSHALL`, whoever else uses the server.
+    pub async fn flush_all(&self) {
+        self.run::<()>(&redis::cmd("FLUSHALL")).await;
+    }
+
+    /// Runs any command.
+    pub async fn run<T: redis::FromRedisValue>(&self, command: &redis::Cmd) -> T {
+        command
+            .query_async(&mut self.connection.clone())
+            .await
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+}

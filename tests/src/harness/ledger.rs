@@ -1,0 +1,146 @@
+//! A look into the ledger: what MySQL has, and its locks.
+
+use std::collections::BTreeMap;
+
+use seckill_domain::{BuyerId, OrderId, VoucherId};
+use sqlx::mysql::MySqlPoolOptions;
+use sqlx::{MySql, MySqlPool, Transaction};
+
+use super::answer::status_of;
+use super::facts::{HeldFacts, OrderFacts};
+
+/// The database of one deployment.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    pool: MySqlPool,
+}
+
+/// While this lives no order writer can commit anything. Everything else goes on. Dropped, the
+/// writers go on where they were.
+#[derive(Debug)]
+#[must_use = "the writers go on when this is dropped"]
+pub struct HeldWriters {
+    lock: Transaction<'static, MySql>,
+}
+
+impl HeldWriters {
+    /// Lets the writers go on.
+    pub async fn release(self) {
+        self.lock.rollback().await.expect("a lock is given back");
+    }
+}
+
+impl Ledger {
+    pub(super) async fn connect(url: &str) -> Self {
+        let pool = MySqlPoolOptions::new()
+            .max_connections(2)
+            .connect(url)
+            .await
+            .expect("the ledger's database answers");
+        Self { pool }
+    }
+
+    /// Holds the lock on every partition's position, which each batch of a writer moves first.
+    pub async fn hold_writers(&self) -> HeldWriters {
+        let mut lock = self.pool.begin().await.expect("a transaction");
+        let held = sqlx::query("SELECT partition_id FROM partitions FOR UPDATE")
+            .fetch_all(&mut *lock)
+            .await
+            .expect("the positions can be locked");
+        assert!(!held.is_empty(), "no partition has been used yet");
+        HeldWriters { lock }
+    }
+
+    /// Every order of a voucher.
+    pub async fn orders(&self, voucher: VoucherId) -> BTreeMap<OrderId, OrderFacts> {
+        type Row = (
+            u64,
+            u64,
+            u32,
+            String,
+            Option<String>,
+            Option<u64>,
+            Option<u64>,
+        );
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT id, user_id, quantity, CAST(status AS CHAR), CAST(reason AS CHAR), ticket, \
+             settled_seq FROM orders WHERE voucher_id = ?",
+        )
+        .bind(voucher.get())
+        .fetch_all(&self.pool)
+        .await
+        .expect("orders can be read");
+        let facts = |(id, user, quantity, status, reason, ticket, served_at): Row| {
+            let order = OrderFacts {
+                voucher,
+                buyer: BuyerId::new(user),
+                quantity,
+                status: status_of(&status),
+                reason,
+                shown: false,
+                ticket,
+                served_at,
+            };
+            (OrderId::new(id), order)
+        };
+        rows.into_iter().map(facts).collect()
+    }
+
+    /// The ledger's own counters of a voucher.
+    pub async fn held(&self, voucher: VoucherId) -> HeldFacts {
+        let (total, stock): (i64, i64) = sqlx::query_as(
+            "SELECT CAST(total_units AS SIGNED), CAST(stock_units AS SIGNED) FROM voucher_stock \
+             WHERE voucher_id = ?",
+        )
+        .bind(voucher.get())
+        .fetch_one(&self.pool)
+        .await
+        .expect("the stock can be read");
+        let rows: Vec<(u64, i64)> = sqlx::query_as(
+            "SELECT user_id, CAST(units AS SIGNED) FROM holdings WHERE voucher_id = ?",
+        )
+        .bind(voucher.get())
+        .fetch_all(&self.pool)
+        .await
+        .expect("holdings can be read");
+        let parked = self
+            .number(
+                "SELECT CAST(COALESCE(SUM(units), 0) AS SIGNED) FROM parked_messages \
+                 WHERE state = 'parked' AND voucher_id = ?",
+                voucher.get(),
+            )
+            .await;
+        HeldFacts {
+            total,
+            stock,
+            parked,
+            units: rows
+                .into_iter()
+                .map(|(user, units)| (BuyerId::new(user), units))
+                .collect(),
+        }
+    }
+
+    /// How many messages are parked.
+    pub async fn parked(&self) -> i64 {
+        self.number(
+            "SELECT COUNT(*) FROM parked_messages WHERE state = 'parked' AND id >= ?",
+            0,
+        )
+        .await
+    }
+
+    /// How many updates the gate has not followed.
+    pub async fn waiting_updates(&self) -> i64 {
+        self.number("SELECT COUNT(*) FROM gate_updates WHERE version >= ?", 0)
+            .await
+    }
+
+    async fn number(&self, query: &'static str, argument: u64) -> i64 {
+        sqlx::query_scalar(query)
+            .bind(argument)
+            .fetch_one(&self.pool)
+            .await
+            .unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+}

@@ -1,0 +1,39 @@
+//! The service as its clients see it: real processes, over HTTP.
+//!
+//! A test asks for a [`Site`]: the stores that a deployment of the service runs on, in memory or
+//! real ones from [`stack`](crate::stack). A site starts [`Process`]es, which a test may kill, and a
+//! [`Shop`] is a client of one of them. What buyers asked and were told goes into a [`History`], and
+//! [`audit`] judges it, with what the service and its stores say afterwards, by the invariants'
+//! names.
+
+mod answer;
+mod buyers;
+mod call;
+mod checker;
+mod facts;
+mod gate;
+mod history;
+mod ledger;
+mod load;
+mod offer;
+mod process;
+mod shop;
+mod site;
+mod token;
+mod wait;
+
+pub use answer::{Balance, Purchase, Reply};
+pub use buyers::{buyer, buyers, crowd};
+pub use call::{Call, Lost};
+pub use checker::{Verdict, Violation, audit, judge, settle};
+pub use facts::{Facts, HeldFacts, OrderFacts, VoucherFacts};
+pub use gate::Gate;
+pub use history::{Asked, Event, History, Told};
+pub use ledger::{HeldWriters, Ledger};
+pub use load::Load;
+pub use offer::{Offer, in_ms};
+pub use process::Process;
+pub use shop::Shop;
+pub use site::Site;
+pub use token::{Token, token};
+pub use wait::eventually;

@@ -1,0 +1,183 @@
+//! One process of the service.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand::RngExt as _;
+
+use super::call::{Call, Wire};
+use super::shop::Shop;
+use super::token::SECRET;
+use crate::stack;
+
+/// Below the range from which systems give out ports by themselves, and apart from the servers'.
+const PORTS: std::ops::Range<u16> = 12_000..20_000;
+/// How long a start may take. Generous: the machine may be compiling at the same time.
+const READY_WITHIN: Duration = Duration::from_mins(1);
+/// How long a stop may take before the test fails anyway.
+const STOPPED_WITHIN: Duration = Duration::from_secs(40);
+const ATTEMPTS: usize = 5;
+/// Lines of the log that are shown when a test fails.
+const LOG_LINES: usize = 60;
+
+/// A process of the service with its own port and log. Dropped, it is killed; and if the test is
+/// failing, the end of its log is shown.
+#[derive(Debug)]
+pub struct Process {
+    base: String,
+    log: PathBuf,
+    pid: u32,
+    child: Mutex<Child>,
+}
+
+impl Process {
+    /// Starts `program` with these settings and no others of the environment, and waits until it
+    /// says that it is ready.
+    pub(super) async fn start(
+        program: &str,
+        settings: &[(String, String)],
+        log: PathBuf,
+    ) -> Result<Self, String> {
+        let mut said = String::new();
+        for _ in 0..ATTEMPTS {
+            let process = Self::spawn(program, settings, log.clone())?;
+            match process.until_ready().await {
+                Ok(()) => return Ok(process),
+                Err(error) => said = error,
+            }
+            // Another process may have been quicker to take the port.
+            if !said.to_lowercase().contains("in use") {
+                break;
+            }
+        }
+        Err(said)
+    }
+
+    fn spawn(program: &str, settings: &[(String, String)], log: PathBuf) -> Result<Self, String> {
+        let address = format!("127.0.0.1:{}", free_port()?);
+        let file = std::fs::File::create(&log).map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SECKILL_")) {
+            command.env_remove(name);
+        }
+        let child = command
+            .env("SECKILL_LISTEN", &address)
+            .env("SECKILL_AUTH_SECRET", SECRET)
+            .env("RUST_LOG", "info")
+            .env("NO_COLOR", "1")
+            .envs(settings.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().map_err(|error| error.to_string())?)
+            .stderr(file)
+            .spawn()
+            .map_err(|error| format!("{program}: {error}"))?;
+        stack::kill_at_exit(child.id(), Path::new(program));
+        Ok(Self {
+            base: format!("http://{address}"),
+            log,
+            pid: child.id(),
+            child: Mutex::new(child),
+        })
+    }
+
+    async fn until_ready(&self) -> Result<(), String> {
+        let wire = Wire::to(&self.base);
+        let begun = Instant::now();
+        loop {
+            let answer = wire.send(Call::get("/readyz")).await;
+            if let Some(status) = self.ended() {
+                return Err(format!("it ended with {status}\n{}", self.log_tail()));
+            }
+            match answer {
+                Ok(reply) if reply.status == 200 => return Ok(()),
+                other if begun.elapsed() >= READY_WITHIN => {
+                    let tail = self.log_tail();
+                    return Err(format!("not ready in {READY_WITHIN:?}: {other:?}\n{tail}"));
+                }
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    /// A client of this process, with connections of its own.
+    pub fn shop(&self) -> Shop {
+        Shop::at(&self.base)
+    }
+
+    /// SIGKILL: it is gone when this returns.
+    pub fn kill(&self) {
+        let mut child = self.child();
+        // An error means that it had ended by itself.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    /// SIGTERM, an orderly stop; returns how it ended and how long that took.
+    pub async fn stop(&self) -> (ExitStatus, Duration) {
+        self.signal("TERM");
+        let begun = Instant::now();
+        let gone = async || self.ended().is_some();
+        stack::until("the process has stopped", STOPPED_WITHIN, gone).await;
+        (self.ended().expect("it has stopped"), begun.elapsed())
+    }
+
+    /// SIGSTOP: connections stay open and nothing is answered.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// SIGCONT.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    /// Everything it has said.
+    pub fn log(&self) -> String {
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
+    pub(super) fn log_tail(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+    }
+
+    /// How it ended, if it has.
+    fn ended(&self) -> Option<ExitStatus> {
+        self.child().try_wait().expect("a child can be waited for")
+    }
+
+    /// The shell sends the signal: the standard library can only kill, and this crate forbids
+    /// unsafe code.
+    fn signal(&self, signal: &str) {
+        assert!(self.ended().is_none(), "it has ended\n{}", self.log_tail());
+        let sent = Command::new("sh")
+            .args(["-c", &format!("kill -{signal} {}", self.pid)])
+            .status();
+        assert!(sent.is_ok_and(|status| status.success()), "signal {signal}");
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            eprintln!("--- {} says at last\n{}", self.base, self.log_tail());
+        }
+    }
+}
+
+fn free_port() -> Result<u16, String> {
+    (0..100)
+        .map(|_| rand::rng().random_range(PORTS))
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .ok_or_else(|| format!("no free port in {PORTS:?}"))
+}
