@@ -249,3 +249,19 @@ mod ledger_waitlist {
 mod gate_updates {
     seckill_tests::gate_updates!(super::ledger_stand);
 }
+
+mod delay_queue {
+    seckill_tests::delay_queue!(super::hot_stand);
+}
+
+mod gate_holders {
+    seckill_tests::gate_holders!(super::hot_stand);
+}
+
+mod gate_repairs {
+    seckill_tests::gate_repairs!(super::hot_stand);
+}
+
+mod notices {
+    seckill_tests::notices!(super::hot_stand);
+}
