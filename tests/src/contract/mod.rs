@@ -8,14 +8,17 @@
 //! Rule: a behaviour seen only in a real adapter becomes a promise here before a fake is changed.
 
 mod desk;
+mod happenings;
 mod harness;
 mod loading;
 mod opening;
+mod parking;
 mod passing;
 mod stall;
 mod stream_log;
 
 pub mod delay_queue;
+pub mod event_outbox;
 pub mod gate_answers;
 pub mod gate_batches;
 pub mod gate_follow;
@@ -31,7 +34,9 @@ pub mod gate_waitlist;
 pub mod gate_window;
 pub mod leases;
 pub mod ledger_adjustments;
+pub mod ledger_events;
 pub mod ledger_grants;
+pub mod ledger_life;
 pub mod ledger_orders;
 pub mod ledger_parking;
 pub mod ledger_positions;
@@ -44,8 +49,14 @@ pub mod loader_losses;
 pub mod loader_offers;
 pub mod loader_survivors;
 pub mod loader_tokens;
+pub mod money_movements;
 pub mod notices;
 pub mod order_ids;
+pub mod parked_discards;
+pub mod parked_messages;
+pub mod parked_replays;
+pub mod reconciliation_reports;
+pub mod reconciliations;
 pub mod stream_reading;
 pub mod stream_upkeep;
 
