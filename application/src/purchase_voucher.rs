@@ -232,22 +232,26 @@ impl PurchaseVoucher {
     /// A replay gives the same outcome and order with its current status.
     async fn replay(&self, order: OrderId, first: PlaceAtFirst) -> Result<Purchase, Fault> {
         let at_gate = self.gate.find_order(order).await?;
-        let position = at_gate
-            .as_ref()
-            .and_then(|found| found.position)
-            .unwrap_or(0);
+        let mut position = at_gate.as_ref().and_then(|found| found.position);
         let status = match self.ledger.stages(&[order]).await {
             Ok(stages) => stages.first().map(|(_, status)| *status),
             // The gate's word is good enough while the ledger is away.
             Err(fault) if at_gate.is_none() => return Err(fault),
             Err(_) => None,
         };
-        let holds = at_gate.is_none_or(|found| found.holds_units);
-        let status = match status {
-            Some(OrderStatus::Waiting) | None if holds => OrderStatus::Queued,
-            Some(known) => known,
-            None => OrderStatus::Waiting,
+        let status = match (status, &at_gate) {
+            // The gate forgets an order a while after the ledger has it.
+            (Some(OrderStatus::Waiting), None) => {
+                position = self.ledger.waiting_position(order).await?;
+                OrderStatus::Waiting
+            }
+            (Some(OrderStatus::Waiting) | None, Some(found)) if !found.holds_units => {
+                OrderStatus::Waiting
+            }
+            (Some(OrderStatus::Waiting) | None, _) => OrderStatus::Queued,
+            (Some(known), _) => known,
         };
+        let position = position.unwrap_or(0);
         Ok(match first {
             PlaceAtFirst::Granted => Purchase::Granted { order, status },
             PlaceAtFirst::Waitlisted => Purchase::Waitlisted {

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_domain::{Claim, OrderId, OrderStatus, Partitions, VoucherId};
+use seckill_domain::{Claim, OrderId, OrderStatus, PartitionId, Partitions, VoucherId};
 
 use crate::ports::{
-    AdmissionLedger, Clock, Difference, DifferenceKind, GateLoader, HotPath, Lease, LeaseOwner,
-    Leases, Ledger, LedgerOrder, LedgerPorts, PurchaseGate, Reconciliations, Report, VoucherFilter,
-    VoucherFinding,
+    AdmissionLedger, AdmissionStream, Clock, Difference, DifferenceKind, GateLoader, HotPath,
+    Lease, LeaseOwner, Leases, Ledger, LedgerOrder, LedgerPorts, PartitionHead, PurchaseGate,
+    Reconciliations, Report, StreamReply, VoucherFilter, VoucherFinding,
 };
 use crate::{Fault, ReadBalance, RelayUpdates, WantedSales};
 
@@ -43,6 +43,7 @@ pub struct Reconcile {
     loader: Arc<dyn GateLoader>,
     leases: Arc<dyn Leases>,
     ledger: Arc<dyn Ledger>,
+    stream: Arc<dyn AdmissionStream>,
     admissions: Arc<dyn AdmissionLedger>,
     books: Arc<dyn Reconciliations>,
     balance: Arc<ReadBalance>,
@@ -80,6 +81,7 @@ impl Reconcile {
             loader: hot.loader.clone(),
             leases: hot.leases.clone(),
             ledger: ledger.ledger.clone(),
+            stream: hot.stream.clone(),
             admissions: ledger.admissions.clone(),
             books: ledger.reconciliations.clone(),
             balance,
@@ -265,8 +267,8 @@ impl Reconcile {
         }
     }
 
-    /// Waits until the ledger has applied what the gate has decided by now. `false` if it does not
-    /// get there in time.
+    /// Waits until the ledger has applied what the gate has decided by now, or what is left of it.
+    /// `false` if it does not get there in time.
     async fn reach_watermark(&self, voucher: VoucherId) -> Result<bool, Fault> {
         let partition = self.partitions.of(voucher);
         let head = self.admissions.head(partition).await?;
@@ -274,13 +276,32 @@ impl Reconcile {
             return Ok(false);
         };
         let deadline = self.clock.monotonic() + WATERMARK_PATIENCE;
-        while self.admissions.head(partition).await?.applied < gate.sequence {
+        loop {
+            let head = self.admissions.head(partition).await?;
+            if head.applied >= gate.sequence || self.nothing_stands(partition, head).await? {
+                return Ok(true);
+            }
             if self.clock.monotonic() >= deadline {
                 return Ok(false);
             }
             self.clock.sleep(WATERMARK_PAUSE).await;
         }
-        Ok(true)
+    }
+
+    /// Whether the stream has nothing for the ledger to apply: then what the gate has decided
+    /// beyond the ledger's position is gone, for nothing behind it has told the order writer.
+    async fn nothing_stands(
+        &self,
+        partition: PartitionId,
+        head: PartitionHead,
+    ) -> Result<bool, Fault> {
+        let reply = self
+            .stream
+            .read_after(partition, head.epoch, head.entry, 1)
+            .await?;
+        let empty = matches!(&reply, StreamReply::Entries(entries) if entries.is_empty());
+        // What was applied meanwhile may be trimmed already.
+        Ok(empty && self.admissions.head(partition).await? == head)
     }
 
     /// What is still wrong about an order, repaired unless it must not be.

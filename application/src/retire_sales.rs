@@ -53,9 +53,13 @@ impl RetireSales {
         Ok(retired)
     }
 
-    /// The order of the looks matters: what the gate decided before the first one is in the ledger
-    /// by the second.
+    /// The order of the looks matters. Nothing unsettled at first: the gate has followed the closing
+    /// and decides nothing more. What it had decided before is in the ledger by the second look, and
+    /// that is settled too.
     async fn is_settled(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        if self.ledger.is_unsettled(voucher).await? {
+            return Ok(false);
+        }
         let partition = self.partitions.of(voucher);
         let seen = self.admissions.head(partition).await?;
         let gate = self.gate.tally(voucher, seen.entry).await?;
@@ -67,6 +71,11 @@ impl RetireSales {
 
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {
         if !self.gate.retire(voucher).await? {
+            let facts = self.gate.facts(&[voucher]).await?;
+            if facts.into_iter().flatten().next().is_none() {
+                // Lost; what the gate had promised may come out when it is loaded.
+                self.relay.want(voucher);
+            }
             return Ok(false);
         }
         let mut unit = self.ledger.begin().await?;

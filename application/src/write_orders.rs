@@ -113,12 +113,12 @@ impl OrderWriter {
         Ok(writer)
     }
 
-    async fn claim_pending(&mut self) -> Result<(), Fault> {
+    /// Returns how many entries were given to somebody and are not applied.
+    async fn claim_pending(&mut self) -> Result<usize, Fault> {
         let PartitionHead { epoch, entry, .. } = self.head;
         self.stream
             .take_over(self.partition, epoch, &self.consumer, entry)
-            .await?;
-        Ok(())
+            .await
     }
 
     /// Reads, applies and acknowledges one batch. After a fault the same step may be tried again:
@@ -211,9 +211,11 @@ impl OrderWriter {
         }
         if self.head.epoch == epoch {
             self.acknowledge().await?;
-            if self.stream.backlog(self.partition).await?.pending > 0 {
-                // An acknowledgement was lost, by a failover or on its way.
-                self.claim_pending().await?;
+            // An acknowledgement was lost, by a failover or on its way; or somebody was given
+            // entries and has gone without applying them, and the group will not deliver them again.
+            let pending = self.stream.backlog(self.partition).await?.pending > 0;
+            if pending && self.claim_pending().await? > 0 {
+                self.start_over();
             }
         } else {
             self.start_over();
