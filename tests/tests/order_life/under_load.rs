@@ -21,7 +21,7 @@ use crate::slow::{Dice, Slow};
 use crate::world::{MINUTE, MS, Offer, PRICE_MINOR, SECOND, World, buyer, money, payment, request};
 
 /// What the crowd did, so that a quiet run does not pass for a sound one.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Seen(Cell<BTreeMap<&'static str, u32>>);
 
 impl Seen {
