@@ -53,7 +53,7 @@ async fn a_killed_process_loses_nothing(site: Site) {
     load.stop().await;
     let verdict = audit(&process.shop(), &history, &[voucher], Some(&ledger)).await;
     let verdict = verdict.assert_holds().assert_none_rejected();
-    assert!(verdict.granted.len() >= 100, "{}", verdict.granted.len());
+    assert!(verdict.granted.len() >= 50, "{}", verdict.granted.len());
 }
 
 /// A process is paused for longer than its leases last, and comes back: the other one has taken
