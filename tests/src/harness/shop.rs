@@ -179,8 +179,13 @@ impl Shop {
         order
     }
 
-    /// Pays.
-    pub async fn pay(&self, order: OrderId, buyer: BuyerId, payment: &str) -> Reply {
+    /// Pays; however that ends.
+    pub async fn try_pay(
+        &self,
+        order: OrderId,
+        buyer: BuyerId,
+        payment: &str,
+    ) -> Result<Reply, Lost> {
         let call = Call::post(format!("/v1/orders/{order}/payments"))
             .by(buyer)
             .json(&json!({"payment_id": payment}));
@@ -188,15 +193,25 @@ impl Shop {
             order,
             payment: payment.to_owned(),
         };
-        self.about_order(call, asked, buyer)
+        self.about_order(call, asked, buyer).await
+    }
+
+    /// Pays.
+    pub async fn pay(&self, order: OrderId, buyer: BuyerId, payment: &str) -> Reply {
+        self.try_pay(order, buyer, payment)
             .await
             .unwrap_or_else(|lost| panic!("{lost}, to a payment of {order}"))
     }
 
+    /// Gives an order up; however that ends.
+    pub async fn try_cancel(&self, order: OrderId, buyer: BuyerId) -> Result<Reply, Lost> {
+        let call = Call::post(format!("/v1/orders/{order}/cancellation")).by(buyer);
+        self.about_order(call, Asked::Cancel { order }, buyer).await
+    }
+
     /// Gives an order up.
     pub async fn cancel(&self, order: OrderId, buyer: BuyerId) -> Reply {
-        let call = Call::post(format!("/v1/orders/{order}/cancellation")).by(buyer);
-        self.about_order(call, Asked::Cancel { order }, buyer)
+        self.try_cancel(order, buyer)
             .await
             .unwrap_or_else(|lost| panic!("{lost}, to a cancellation of {order}"))
     }
@@ -222,21 +237,29 @@ impl Shop {
             .await
     }
 
-    /// Leaves a waitlist.
-    pub async fn leave(&self, voucher: VoucherId, buyer: BuyerId) -> Reply {
+    /// Leaves a waitlist; however that ends.
+    pub async fn try_leave(&self, voucher: VoucherId, buyer: BuyerId) -> Result<Reply, Lost> {
         let begun = self.history.now();
         let call = Call::new("DELETE", format!("/v1/vouchers/{voucher}/waitlist/me"));
-        let reply = self.ask(call.by(buyer)).await;
-        let told = match reply.status {
-            204 => Told::Done,
-            status => Told::Refused {
-                status,
+        let answer = self.send(call.by(buyer)).await;
+        let told = match &answer {
+            Ok(reply) if reply.status == 204 => Told::Done,
+            Ok(reply) => Told::Refused {
+                status: reply.status,
                 code: reply.code().to_owned(),
             },
+            Err(_) => Told::Nothing,
         };
-        self.history
-            .record(begun, buyer, Asked::Leave { voucher }, told);
-        reply
+        let asked = Asked::Leave { voucher };
+        self.history.record(begun, buyer, asked, told);
+        answer
+    }
+
+    /// Leaves a waitlist.
+    pub async fn leave(&self, voucher: VoucherId, buyer: BuyerId) -> Reply {
+        self.try_leave(voucher, buyer)
+            .await
+            .unwrap_or_else(|lost| panic!("{lost}, to leaving the waitlist of {voucher}"))
     }
 
     /// The voucher as anybody sees it.

@@ -16,6 +16,7 @@ mod orders;
 mod outages;
 mod refusals;
 mod repeats;
+mod storm;
 mod tokens;
 mod waitlist;
 mod waitlist_quantities;

@@ -168,7 +168,7 @@ async fn a_waiting_order_can_be_cancelled(site: &Site) {
 async fn expiry_serves_the_next(site: &Site) {
     let shop = site.shop();
     let voucher = shop
-        .sell(&Offer::of(1).waitlist(5).payment_window_s(1))
+        .sell(&Offer::of(1).waitlist(5).payment_window_s(3))
         .await;
     let holder = buyer();
     shop.buy(voucher, holder).await.expect_granted();
@@ -264,7 +264,7 @@ async fn closing_drains_the_list(site: &Site) {
 async fn closing_time_drains_the_list(site: &Site) {
     let shop = site.shop();
     let voucher = shop
-        .sell(&Offer::of(1).waitlist(5).closes_in_ms(1_500))
+        .sell(&Offer::of(1).waitlist(5).closes_in_ms(3_000))
         .await;
     let (holder, me) = (buyer(), buyer());
     let held = shop.buy(voucher, holder).await.expect_granted();

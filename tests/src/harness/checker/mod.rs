@@ -130,7 +130,8 @@ pub async fn settle(shop: &Shop, history: &History, vouchers: &[VoucherId]) {
     }
 }
 
-/// Waits until all is quiet, asks the service and the ledger, and judges.
+/// Waits until all is quiet, asks the service and the ledger, and judges. Not while payment windows
+/// are about to end: the questions are not asked in one moment.
 pub async fn audit(
     shop: &Shop,
     history: &History,
