@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_domain::{SaleStatus, Voucher};
+use seckill_domain::{EventKind, NewEvent, SaleStatus, Voucher};
 
 use crate::ports::{
     Adjustment, AdjustmentReply, AdjustmentState, Clock, HotPath, Ledger, LedgerPorts,
@@ -109,6 +109,8 @@ impl AdjustStock {
             && let Ok(units) = u32::try_from(adjustment.delta)
         {
             unit.add_units(wish.voucher, adjustment.id, units).await?;
+            let event = NewEvent::of_voucher(wish.voucher, EventKind::StockAdjusted);
+            unit.append_events(&[event]).await?;
             adjustment.state = AdjustmentState::Applied;
         }
         unit.commit().await?;

@@ -16,8 +16,25 @@ pub struct Balance {
     pub tally: Tally,
     /// Whether nothing moved while it was read, and conservation (I1) and never-oversold (I2) hold.
     pub holds: bool,
+    /// Whether nothing moved while it was read.
+    pub at_rest: bool,
     /// The last decision of the partition that the ledger had applied.
     pub watermark: Sequence,
+}
+
+impl Balance {
+    /// Units by which conservation is off; `None` if something moved while it was read.
+    pub fn drift(&self) -> Option<i64> {
+        let Tally {
+            total,
+            free,
+            in_flight,
+            parked,
+            ..
+        } = self.tally;
+        let accounted = free + in_flight + parked + self.tally.live();
+        self.at_rest.then_some(accounted - total)
+    }
 }
 
 /// How often the balance is read when something moves in between.
@@ -50,6 +67,7 @@ impl ReadBalance {
             if !moved || tried == TRIES {
                 return Ok(Some(Balance {
                     holds: balance.holds && !moved,
+                    at_rest: !moved,
                     ..balance
                 }));
             }
@@ -92,6 +110,7 @@ impl ReadBalance {
         Balance {
             tally,
             holds: invariants::conserved(&tally) && invariants::never_oversold(&tally),
+            at_rest: true,
             watermark: ledger.head.applied,
         }
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use seckill_domain::{BuyerId, Forbidden, Order, OrderId, OrderStatus, Stage, Transition};
+use seckill_domain::{
+    BuyerId, Forbidden, NewEvent, Order, OrderId, OrderStatus, Stage, Transition,
+};
 
 use crate::ports::{Clock, HotPath, LeaveReply, Ledger, LedgerPorts, PurchaseGate, Release};
 use crate::retrying::retrying;
@@ -125,6 +127,7 @@ impl CancelOrder {
                     return Err(Fault::unavailable("cancel_order", moved));
                 }
                 unit.release(order.voucher, &[Release::of(&order)]).await?;
+                unit.append_events(&[NewEvent::of_order(&order)]).await?;
                 unit.commit().await?;
                 Ok(CancelReply::Cancelled(order))
             }

@@ -20,7 +20,7 @@ use crate::{Fault, Meters, RecoverPartition};
 pub enum Loaded {
     /// The sale is at the gate.
     Loaded,
-    /// The ledger has no such voucher, or it is a draft: nothing to load.
+    /// The ledger has no such voucher, or it is a draft or retired: nothing to load.
     NotOnSale,
     /// Somebody else is loading it, or was faster.
     Busy,
@@ -110,12 +110,14 @@ impl LoadSale {
         if self.is_loaded(voucher).await? {
             return Ok(Loaded::Loaded);
         }
-        let status = self
-            .ledger
-            .voucher(voucher)
-            .await?
-            .map(|found| found.status);
-        if matches!(status, None | Some(SaleStatus::Draft)) {
+        let Some(found) = self.ledger.voucher(voucher).await? else {
+            return Ok(Loaded::NotOnSale);
+        };
+        if found.retired {
+            // It has left the gate for good, and its marker is lost: nothing has to be followed.
+            self.updates.forget(voucher, found.version).await?;
+        }
+        if found.retired || found.status == SaleStatus::Draft {
             return Ok(Loaded::NotOnSale);
         }
         if !self.recover.run(self.partitions.of(voucher)).await? {

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use seckill_domain::{BuyerId, Forbidden, Order, OrderId, OrderStatus, PaymentId, Transition};
+use seckill_domain::{
+    BuyerId, Forbidden, NewEvent, Order, OrderId, OrderStatus, PaymentId, Transition,
+};
 
-use crate::ports::{Clock, Ledger, LedgerPorts};
+use crate::ports::{
+    Clock, Confirmation, Ledger, LedgerPorts, PaymentOutcome, PaymentRecord, Payments,
+};
 use crate::retrying::retrying;
 use crate::{Fault, ReadOrders};
 
@@ -17,20 +21,31 @@ pub enum PayReply {
     NotFound,
     /// Not possible; nothing was taken.
     Refused(Forbidden),
+    /// The provider does not vouch for the payment; in its words.
+    Declined(String),
+    /// The payment belongs to another order, or is on its way back.
+    PaymentUsed,
 }
 
 /// Pays an order with a conditional update from its known stage.
 pub struct PayOrder {
     ledger: Arc<dyn Ledger>,
+    payments: Arc<dyn Payments>,
     orders: Arc<ReadOrders>,
     clock: Arc<dyn Clock>,
 }
 
 impl PayOrder {
     /// Over these ports.
-    pub fn new(ledger: &LedgerPorts, orders: Arc<ReadOrders>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        ledger: &LedgerPorts,
+        payments: Arc<dyn Payments>,
+        orders: Arc<ReadOrders>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self {
             ledger: ledger.ledger.clone(),
+            payments,
             orders,
             clock,
         }
@@ -43,12 +58,18 @@ impl PayOrder {
         buyer: BuyerId,
         payment: &PaymentId,
     ) -> Result<PayReply, Fault> {
-        match self.orders.find_settled(id, buyer).await? {
-            None => return Ok(PayReply::NotFound),
-            Some(order) if order.status() == OrderStatus::Queued => {
-                return Ok(PayReply::Refused(Forbidden::Queued));
+        let Some(order) = self.orders.find_settled(id, buyer).await? else {
+            return Ok(PayReply::NotFound);
+        };
+        match order.status() {
+            OrderStatus::Queued => return Ok(PayReply::Refused(Forbidden::Queued)),
+            OrderStatus::PendingPayment => {
+                let answer = self.payments.confirm(payment, id, order.amount).await?;
+                if let Confirmation::Declined(why) = answer {
+                    return Ok(PayReply::Declined(why));
+                }
             }
-            Some(_) => {}
+            _ => {}
         }
         retrying(&*self.clock, || self.pay(id, payment)).await
     }
@@ -73,6 +94,20 @@ impl PayOrder {
                         "the order moved under its lock",
                     ));
                 }
+                let record = PaymentRecord {
+                    payment: payment.clone(),
+                    order: id,
+                    amount: order.amount,
+                    outcome: PaymentOutcome::Paid,
+                };
+                if unit
+                    .record_payment(&record)
+                    .await?
+                    .is_some_and(|known| known != record)
+                {
+                    return Ok(PayReply::PaymentUsed);
+                }
+                unit.append_events(&[NewEvent::of_order(&order)]).await?;
                 unit.commit().await?;
                 Ok(PayReply::Paid(order))
             }

@@ -102,8 +102,18 @@ pub struct PurchaseVoucher {
 /// of a closed gate must not become a crowd in front of the ledger.
 #[derive(Debug, Clone, Copy)]
 struct LookedUp {
-    exists: bool,
+    standing: Standing,
     until: Duration,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Standing {
+    /// There is none that buyers may know.
+    Unknown,
+    /// The gate should have it.
+    AtGate,
+    /// It has left the gate for good.
+    Retired,
 }
 
 impl PurchaseVoucher {
@@ -222,22 +232,26 @@ impl PurchaseVoucher {
     /// A replay gives the same outcome and order with its current status.
     async fn replay(&self, order: OrderId, first: PlaceAtFirst) -> Result<Purchase, Fault> {
         let at_gate = self.gate.find_order(order).await?;
-        let position = at_gate
-            .as_ref()
-            .and_then(|found| found.position)
-            .unwrap_or(0);
+        let mut position = at_gate.as_ref().and_then(|found| found.position);
         let status = match self.ledger.stages(&[order]).await {
             Ok(stages) => stages.first().map(|(_, status)| *status),
             // The gate's word is good enough while the ledger is away.
             Err(fault) if at_gate.is_none() => return Err(fault),
             Err(_) => None,
         };
-        let holds = at_gate.is_none_or(|found| found.holds_units);
-        let status = match status {
-            Some(OrderStatus::Waiting) | None if holds => OrderStatus::Queued,
-            Some(known) => known,
-            None => OrderStatus::Waiting,
+        let status = match (status, &at_gate) {
+            // The gate forgets an order a while after the ledger has it.
+            (Some(OrderStatus::Waiting), None) => {
+                position = self.ledger.waiting_position(order).await?;
+                OrderStatus::Waiting
+            }
+            (Some(OrderStatus::Waiting) | None, Some(found)) if !found.holds_units => {
+                OrderStatus::Waiting
+            }
+            (Some(OrderStatus::Waiting) | None, _) => OrderStatus::Queued,
+            (Some(known), _) => known,
         };
+        let position = position.unwrap_or(0);
         Ok(match first {
             PlaceAtFirst::Granted => Purchase::Granted { order, status },
             PlaceAtFirst::Waitlisted => Purchase::Waitlisted {
@@ -263,27 +277,28 @@ impl PurchaseVoucher {
             }
             NotLoaded::Voucher | NotLoaded::Partition => {}
         }
-        if self.exists(voucher).await? {
-            self.wanted.request(voucher);
-            Ok(None)
-        } else {
-            Ok(Some(Purchase::VoucherNotFound))
+        match self.look_up(voucher).await? {
+            Standing::Unknown => Ok(Some(Purchase::VoucherNotFound)),
+            Standing::Retired => self.answer_from_ledger(voucher, attempt).await.map(Some),
+            Standing::AtGate => {
+                self.wanted.request(voucher);
+                Ok(None)
+            }
         }
     }
 
-    /// Whether buyers may know the voucher. Asks the ledger at most about once a second.
-    async fn exists(&self, voucher: VoucherId) -> Result<bool, Fault> {
+    /// Where the voucher stands. Asks the ledger at most about once a second.
+    async fn look_up(&self, voucher: VoucherId) -> Result<Standing, Fault> {
         if let Some(known) = self.looked_up(voucher) {
             return Ok(known);
         }
-        let status = self
-            .ledger
-            .voucher(voucher)
-            .await?
-            .map(|found| found.status);
-        let exists = !matches!(status, None | Some(SaleStatus::Draft));
-        self.remember(voucher, exists);
-        Ok(exists)
+        let standing = match self.ledger.voucher(voucher).await? {
+            Some(found) if found.retired => Standing::Retired,
+            Some(found) if found.status != SaleStatus::Draft => Standing::AtGate,
+            Some(_) | None => Standing::Unknown,
+        };
+        self.remember(voucher, standing);
+        Ok(standing)
     }
 
     /// The four questions that outlive a sale, for one that has left the gate.
@@ -332,7 +347,7 @@ impl PurchaseVoucher {
         }
     }
 
-    fn looked_up(&self, voucher: VoucherId) -> Option<bool> {
+    fn looked_up(&self, voucher: VoucherId) -> Option<Standing> {
         let now = self.clock.monotonic();
         let looked_up = self
             .looked_up
@@ -341,10 +356,10 @@ impl PurchaseVoucher {
         looked_up
             .get(&voucher)
             .filter(|known| now < known.until)
-            .map(|known| known.exists)
+            .map(|known| known.standing)
     }
 
-    fn remember(&self, voucher: VoucherId, exists: bool) {
+    fn remember(&self, voucher: VoucherId, standing: Standing) {
         let now = self.clock.monotonic();
         let mut looked_up = self
             .looked_up
@@ -357,7 +372,7 @@ impl PurchaseVoucher {
             looked_up.insert(
                 voucher,
                 LookedUp {
-                    exists,
+                    standing,
                     until: now + LOOKED_UP_FOR,
                 },
             );

@@ -96,6 +96,32 @@ impl ReadOrders {
         }
     }
 
+    /// Whether an order has its units from the gate and not in the ledger yet, parked ones
+    /// included; waits up to 2 s for the ledger.
+    pub(crate) async fn is_still_queued(&self, id: OrderId) -> Result<bool, Fault> {
+        let deadline = self.clock.monotonic() + ROW_PATIENCE;
+        while self.is_on_its_way(id).await? {
+            if self.clock.monotonic() >= deadline {
+                return Ok(true);
+            }
+            self.clock.sleep(ROW_PAUSE).await;
+        }
+        Ok(false)
+    }
+
+    async fn is_on_its_way(&self, id: OrderId) -> Result<bool, Fault> {
+        let stages = self.ledger.stages(&[id]).await?;
+        match stages.first().map(|(_, status)| *status) {
+            Some(OrderStatus::Queued) => Ok(true),
+            None => Ok(self.gate.find_order(id).await?.is_some()),
+            Some(OrderStatus::Waiting) => {
+                let found = self.gate.find_order(id).await?;
+                Ok(found.is_some_and(|found| found.holds_units))
+            }
+            Some(_) => Ok(false),
+        }
+    }
+
     /// A waiting order's place is the gate's to know; so is that it was just promoted.
     async fn with_place(&self, order: Order) -> Result<OrderView, Fault> {
         if order.status() != OrderStatus::Waiting {

@@ -58,6 +58,11 @@ impl RelayUpdates {
         }
     }
 
+    /// Has a voucher loaded that the gate should have.
+    pub(crate) fn want(&self, voucher: VoucherId) {
+        self.wanted.request(voucher);
+    }
+
     /// Relays for every voucher that has something waiting. Returns for how many.
     pub async fn sweep(&self) -> Result<usize, Fault> {
         let waiting = self.updates.waiting(1_000).await?;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_domain::{Amendment, GateVersion, Transition, Voucher, VoucherId, VoucherRefusal};
+use seckill_domain::{
+    Amendment, EventKind, GateVersion, NewEvent, Transition, Voucher, VoucherId, VoucherRefusal,
+};
 
 use crate::ports::{Clock, HotPath, Ledger, LedgerPorts, PurchaseGate};
 use crate::retrying::retrying;
@@ -22,6 +24,18 @@ pub enum SteerCommand {
     Close,
     /// Change settings.
     Amend(Amendment),
+}
+
+impl SteerCommand {
+    fn event(&self) -> EventKind {
+        match self {
+            Self::Publish => EventKind::VoucherPublished,
+            Self::Pause => EventKind::VoucherPaused,
+            Self::Resume => EventKind::VoucherResumed,
+            Self::Close => EventKind::VoucherClosed,
+            Self::Amend(_) => EventKind::VoucherAmended,
+        }
+    }
 }
 
 /// What became of it.
@@ -96,6 +110,8 @@ impl SteerSale {
             Ok(Transition::AlreadyApplied) => Ok(SteerReply::Done(voucher)),
             Ok(Transition::Applied) => {
                 voucher.version = unit.save_voucher(&voucher, voucher.is_at_gate()).await?;
+                let event = NewEvent::of_voucher(id, command.event());
+                unit.append_events(&[event]).await?;
                 unit.commit().await?;
                 Ok(SteerReply::Done(voucher))
             }

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_domain::{Continuity, PartitionId};
+use seckill_domain::{Continuity, OrderId, PartitionId, Timestamp};
 
 use crate::ports::{
-    AdmissionBatch, AdmissionLedger, AdmissionStream, Applied, BatchItem, Delivery, EntryId,
-    GateLoader, HotPath, LedgerPorts, PartitionHead, PartitionState, StreamReply, Unreadable,
-    Verdict,
+    AdmissionBatch, AdmissionLedger, AdmissionStream, Applied, BatchItem, DelayQueue, Delivery,
+    EntryId, GateLoader, HotPath, LedgerPorts, PartitionHead, PartitionState, StreamReply,
+    Unreadable, Verdict,
 };
 use crate::{Fault, Meters, RecoverPartition, WantedSales};
 
@@ -57,6 +57,7 @@ pub struct OrderWriter {
     stream: Arc<dyn AdmissionStream>,
     loader: Arc<dyn GateLoader>,
     admissions: Arc<dyn AdmissionLedger>,
+    delays: Arc<dyn DelayQueue>,
     recover: Arc<RecoverPartition>,
     wanted: Arc<WantedSales>,
     meters: Arc<Meters>,
@@ -69,6 +70,8 @@ pub struct OrderWriter {
     catching_up: bool,
 }
 
+/// Most orders of one call of the delay queue.
+const SCHEDULE_MAX: usize = 1_000;
 /// Most entries of one acknowledgement.
 const ACK_MAX: usize = 512;
 
@@ -97,6 +100,7 @@ impl OrderWriter {
             stream: hot.stream.clone(),
             loader: hot.loader.clone(),
             admissions: ledger.admissions.clone(),
+            delays: hot.delays.clone(),
             recover,
             wanted,
             meters,
@@ -109,12 +113,12 @@ impl OrderWriter {
         Ok(writer)
     }
 
-    async fn claim_pending(&mut self) -> Result<(), Fault> {
+    /// Returns how many entries were given to somebody and are not applied.
+    async fn claim_pending(&mut self) -> Result<usize, Fault> {
         let PartitionHead { epoch, entry, .. } = self.head;
         self.stream
             .take_over(self.partition, epoch, &self.consumer, entry)
-            .await?;
-        Ok(())
+            .await
     }
 
     /// Reads, applies and acknowledges one batch. After a fault the same step may be tried again:
@@ -207,9 +211,11 @@ impl OrderWriter {
         }
         if self.head.epoch == epoch {
             self.acknowledge().await?;
-            if self.stream.backlog(self.partition).await?.pending > 0 {
-                // An acknowledgement was lost, by a failover or on its way.
-                self.claim_pending().await?;
+            // An acknowledgement was lost, by a failover or on its way; or somebody was given
+            // entries and has gone without applying them, and the group will not deliver them again.
+            let pending = self.stream.backlog(self.partition).await?.pending > 0;
+            if pending && self.claim_pending().await? > 0 {
+                self.start_over();
             }
         } else {
             self.start_over();
@@ -307,11 +313,16 @@ impl OrderWriter {
             up_to,
         };
         match self.admissions.apply(&batch).await? {
-            Applied::Committed { verdicts, head } => {
+            Applied::Committed {
+                verdicts,
+                head,
+                due,
+            } => {
                 self.head = head;
                 self.meters.batches.add(1);
                 self.judge(&batch.items, &verdicts).await?;
                 self.acknowledge().await?;
+                self.schedule(&due).await;
                 Ok(Step::Applied(verdicts.len()))
             }
             Applied::Stale(head) if head.fence != self.head.fence => Ok(Step::Fenced),
@@ -319,6 +330,15 @@ impl OrderWriter {
                 self.start_over();
                 self.unacked.clear();
                 Ok(Step::Idle)
+            }
+        }
+    }
+
+    /// Notes when the orders are due. If that fails the sweep finds them.
+    async fn schedule(&self, due: &[(OrderId, Timestamp)]) {
+        for chunk in due.chunks(SCHEDULE_MAX) {
+            if let Err(fault) = self.delays.schedule(chunk).await {
+                tracing::warn!(fault = fault.chain(), "left to the sweep");
             }
         }
     }

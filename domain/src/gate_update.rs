@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{BuyerId, OrderId, SaleTerms, VoucherId};
+use crate::{BuyerId, Claim, OrderId, SaleTerms, VoucherId};
 
 /// How far the gate has followed the ledger on one voucher. Every ledger transaction that changes
 /// the voucher's units or settings raises it by one; the gate applies each number once, in order.
@@ -64,6 +64,12 @@ pub enum GateChange {
     /// Status, window or waitlist capacity changed. `total_units` of the terms is not followed:
     /// units only move by [`GateChange::AddUnits`] and withdrawal.
     SetTerms(SaleTerms),
+    /// Reconciliation: the ledger has this order live and the gate does not hold it. Put the holder
+    /// back; free units are not touched, the order took its own long ago.
+    RestoreHolder(Claim),
+    /// Reconciliation: the gate holds this order and neither ledger nor stream has it. Append the
+    /// grant again, if the gate still holds it.
+    AppendAgain(Claim),
 }
 
 impl GateUpdate {
@@ -79,7 +85,7 @@ impl GateChange {
         match self {
             Self::Release { quantity, .. } => *quantity,
             Self::AddUnits { units } => *units,
-            Self::SetTerms(_) => 0,
+            Self::SetTerms(_) | Self::RestoreHolder(_) | Self::AppendAgain(_) => 0,
         }
     }
 }

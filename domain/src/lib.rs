@@ -6,12 +6,14 @@
 //! by calling it.
 
 mod admission;
+mod event;
 mod gate_update;
 mod holding;
 mod ids;
 pub mod invariants;
 mod money;
 mod order;
+mod refund;
 mod sale;
 mod sequence;
 mod snowflake;
@@ -21,11 +23,13 @@ mod voucher;
 mod waitlist;
 
 pub use admission::{Admission, Attempt, Claim, Decision, LeftReason, PlaceAtFirst, RejectReason};
+pub use event::{Event, EventId, EventKind, NewEvent};
 pub use gate_update::{GateChange, GateUpdate, GateVersion};
 pub use holding::{Holding, HoldingRefused};
 pub use ids::{AdjustmentId, BadId, BuyerId, OrderId, PartitionId, Partitions, VoucherId};
 pub use money::{Currency, Money};
 pub use order::{Forbidden, Order, OrderStatus, Stage, Transition};
+pub use refund::{Refund, RefundReason};
 pub use sale::{Followed, Held, Leave, Pulse, Remembered, Sale, SaleStatus, SaleTerms};
 pub use sequence::{Continuity, Epoch, Fence, Sequence};
 pub use snowflake::{ClockBehind, Snowflake};

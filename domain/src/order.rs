@@ -155,6 +155,11 @@ impl Order {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
+    /// Whether it waits for payment and its window has not ended at `now`.
+    pub fn is_due_later(&self, now: Timestamp) -> bool {
+        self.stage == Stage::PendingPayment && !self.is_overdue(now)
+    }
+
     /// Pays for it. Possible only before `expires_at`; repeatable with the same payment.
     pub fn pay(&mut self, payment: &PaymentId, now: Timestamp) -> Result<Transition, Forbidden> {
         match &self.stage {

@@ -51,6 +51,8 @@ pub struct Voucher {
     pub version: GateVersion,
     /// When it was created.
     pub created_at: Timestamp,
+    /// Whether it has left the gate for good: closed, and nothing about it unsettled.
+    pub retired: bool,
 }
 
 /// One field that does not fit.
@@ -192,9 +194,9 @@ impl Voucher {
         }
     }
 
-    /// Whether the gate has to know it: from publishing on.
+    /// Whether the gate has to know it: from publishing until it is retired.
     pub fn is_at_gate(&self) -> bool {
-        self.status != SaleStatus::Draft
+        self.status != SaleStatus::Draft && !self.retired
     }
 
     /// Puts a draft on sale.

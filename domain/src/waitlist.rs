@@ -59,6 +59,12 @@ impl Waitlist {
         self.by_ticket.remove(&ticket)
     }
 
+    /// Gives a place up if it is this order's.
+    pub fn leave_order(&mut self, buyer: BuyerId, order: OrderId) -> Option<Seat> {
+        self.seat(buyer).filter(|seat| seat.order == order)?;
+        self.leave(buyer)
+    }
+
     /// Whose turn it is.
     pub fn head(&self) -> Option<&Seat> {
         self.by_ticket.values().next()

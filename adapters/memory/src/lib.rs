@@ -10,9 +10,11 @@ mod chaos;
 mod hot_path;
 mod ledger;
 mod patience;
+mod sandbox_payments;
 mod virtual_clock;
 
 pub use chaos::Chaos;
 pub use hot_path::{HotPathOptions, MemoryHotPath, Piece};
-pub use ledger::{MemoryLedger, ParkedMessage};
+pub use ledger::MemoryLedger;
+pub use sandbox_payments::SandboxPayments;
 pub use virtual_clock::VirtualClock;

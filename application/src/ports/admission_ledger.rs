@@ -1,7 +1,9 @@
 //! Decisions of the gate, applied to the ledger in batches.
 
 use async_trait::async_trait;
-use seckill_domain::{Decision, Epoch, Fence, PartitionId, RejectReason, Sequence};
+use seckill_domain::{
+    Decision, Epoch, Fence, OrderId, PartitionId, RejectReason, Sequence, Timestamp,
+};
 
 use super::{EntryId, Unreadable};
 use crate::Fault;
@@ -87,6 +89,8 @@ pub enum Applied {
         verdicts: Vec<Verdict>,
         /// The new position.
         head: PartitionHead,
+        /// When the orders confirmed just now have to be paid.
+        due: Vec<(OrderId, Timestamp)>,
     },
     /// Fence, epoch or position are not what the batch says; nothing changed.
     Stale(PartitionHead),
@@ -112,6 +116,10 @@ pub trait AdmissionLedger: Send + Sync {
     /// gets its own verdict. Never judges window or status: a grant stands. Idempotent by order id
     /// and kind. The amount and payment window are the voucher's; the window starts at the
     /// database's clock.
+    ///
+    /// Every order that changes leaves an event in the outbox, in the same transaction; a promotion
+    /// leaves [`EventKind::Promoted`](seckill_domain::EventKind::Promoted). A withdrawal leaves
+    /// [`EventKind::StockAdjusted`](seckill_domain::EventKind::StockAdjusted).
     ///
     /// A grant for an order that waits in the ledger counts as its promotion. A rejected decision
     /// leaves an order with the reason. A parked decision leaves a message; the units it took are

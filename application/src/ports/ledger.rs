@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use seckill_domain::{
-    AdjustmentId, BuyerId, GateChange, GateVersion, IdempotencyKey, Order, OrderId, OrderStatus,
-    Timestamp, Voucher, VoucherId, VoucherTerms,
+    AdjustmentId, BuyerId, GateChange, GateVersion, IdempotencyKey, Money, NewEvent, Order,
+    OrderId, OrderStatus, PaymentId, RefundReason, Timestamp, Voucher, VoucherId, VoucherTerms,
 };
 
-use super::{LoadChunk, OpenSale};
+use super::{LoadChunk, OpenSale, PaymentRecord};
 use crate::Fault;
 
 /// A part of a list, newest first.
@@ -29,6 +29,8 @@ pub enum VoucherFilter {
     OnSale,
     /// Published or paused, and past their closing time.
     Overdue,
+    /// Closed, and not retired from the gate.
+    Closing,
 }
 
 /// A voucher to create.
@@ -182,6 +184,10 @@ pub trait Ledger: Send + Sync {
     /// The position of a waiting order among those that wait for the same voucher, counted from 1.
     async fn waiting_position(&self, order: OrderId) -> Result<Option<u32>, Fault>;
 
+    /// Whether anything about a voucher is unsettled: orders that wait or are unpaid, parked
+    /// messages that wait, updates that the gate was not confirmed to have.
+    async fn is_unsettled(&self, voucher: VoucherId) -> Result<bool, Fault>;
+
     /// Whether the database answers.
     async fn ping(&self) -> Result<(), Fault>;
 }
@@ -206,6 +212,9 @@ pub trait UnitOfWork: Send {
 
     /// An order, locked until the end of the transaction.
     async fn lock_order(&mut self, id: OrderId) -> Result<Option<Order>, Fault>;
+
+    /// Those of these orders that the ledger has, locked, by rising id. At most 1,000.
+    async fn lock_orders(&mut self, ids: &[OrderId]) -> Result<Vec<Order>, Fault>;
 
     /// Orders whose payment window has ended by the database's clock, oldest first, at most `max`
     /// (1 to 1,000), locked; those that another transaction has locked are passed over.
@@ -250,6 +259,28 @@ pub trait UnitOfWork: Send {
         voucher: VoucherId,
         changes: &[GateChange],
     ) -> Result<GateVersion, Fault>;
+
+    /// Writes down that a closed voucher has left the gate.
+    async fn mark_retired(&mut self, voucher: VoucherId) -> Result<(), Fault>;
+
+    /// Writes events down. At most 1,000.
+    async fn append_events(&mut self, events: &[NewEvent]) -> Result<(), Fault>;
+
+    /// Writes a payment down, once per provider's id. Returns what was written down first, if it is
+    /// not new; then nothing is written.
+    async fn record_payment(
+        &mut self,
+        payment: &PaymentRecord,
+    ) -> Result<Option<PaymentRecord>, Fault>;
+
+    /// Writes down that money goes back, once per payment.
+    async fn record_refund(
+        &mut self,
+        order: OrderId,
+        payment: &PaymentId,
+        amount: Money,
+        reason: RefundReason,
+    ) -> Result<(), Fault>;
 
     /// Makes it so. If the answer is lost, the effect is unknown.
     async fn commit(self: Box<Self>) -> Result<(), Fault>;

@@ -9,12 +9,18 @@
 mod admission_ledger;
 mod admission_stream;
 mod clock;
+mod delay_queue;
+mod events;
 mod gate_loader;
 mod gate_updates;
 mod leases;
 mod ledger;
+mod money_movements;
 mod order_ids;
+mod parked_messages;
+mod payments;
 mod purchase_gate;
+mod reconciliations;
 
 use std::sync::Arc;
 
@@ -25,6 +31,8 @@ pub use admission_stream::{
     AdmissionStream, Backlog, Delivery, Entry, EntryId, StreamReply, Unreadable,
 };
 pub use clock::Clock;
+pub use delay_queue::DelayQueue;
+pub use events::{EventOutbox, Following, NoticeFeed, Notifier};
 pub use gate_loader::{
     EpochBegun, GateLoader, Holder, KeyUse, LOAD_CHUNK_MAX, LoadBegun, LoadChunk, LoadStep,
     LoadToken, Offered, OpenSale, Opened, PartitionState, Survivors,
@@ -35,10 +43,17 @@ pub use ledger::{
     Adjustment, AdjustmentReply, AdjustmentState, Ledger, LedgerTally, NewAdjustment, NewVoucher,
     Page, Release, SaleSnapshot, UnitOfWork, VoucherFilter,
 };
+pub use money_movements::{MoneyMovements, PaymentOutcome, PaymentRecord};
 pub use order_ids::OrderIds;
+pub use parked_messages::{ParkedMessage, ParkedMessages, ParkedReply, ParkedState};
+pub use payments::{Confirmation, Payments};
 pub use purchase_gate::{
-    ATTEMPTS_MAX, Admitted, FollowReply, GateOrder, GateTally, LeaveReply, NotLoaded, Place,
-    PurchaseGate, SaleFacts, WithdrawReply,
+    ATTEMPTS_MAX, Admitted, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply, NotLoaded,
+    Place, PurchaseGate, SaleFacts, WithdrawReply,
+};
+
+pub use reconciliations::{
+    Difference, DifferenceKind, LedgerOrder, Reconciliations, Report, VoucherFinding,
 };
 
 /// The ports that share one hot store. They are built together, so a gate in Redis with a stream in
@@ -55,6 +70,12 @@ pub struct HotPath {
     pub leases: Arc<dyn Leases>,
     /// New order ids.
     pub order_ids: Arc<dyn OrderIds>,
+    /// Which orders are due when.
+    pub delays: Arc<dyn DelayQueue>,
+    /// Tells other processes what happened.
+    pub notifier: Arc<dyn Notifier>,
+    /// Hears what other processes tell.
+    pub feed: Arc<dyn NoticeFeed>,
 }
 
 /// The ports that share one database.
@@ -66,4 +87,12 @@ pub struct LedgerPorts {
     pub admissions: Arc<dyn AdmissionLedger>,
     /// What the gate has to follow.
     pub updates: Arc<dyn GateUpdates>,
+    /// What happened.
+    pub events: Arc<dyn EventOutbox>,
+    /// What could not be applied.
+    pub parked: Arc<dyn ParkedMessages>,
+    /// Money that moved.
+    pub money: Arc<dyn MoneyMovements>,
+    /// Comparison with the gate.
+    pub reconciliations: Arc<dyn Reconciliations>,
 }

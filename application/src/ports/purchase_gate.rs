@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, Claim, Epoch, GateUpdate, GateVersion, OrderId,
-    PlaceAtFirst, Pulse, SaleTerms, Sequence, VoucherId,
+    AdjustmentId, Admission, Attempt, BuyerId, Claim, Epoch, GateUpdate, GateVersion, Held,
+    OrderId, PlaceAtFirst, Pulse, SaleTerms, Sequence, VoucherId,
 };
 
 use super::EntryId;
@@ -148,6 +148,15 @@ pub struct GateTally {
     pub units_after: u64,
 }
 
+/// A page of those who hold units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldersPage {
+    /// What they hold. Their keys are not kept here.
+    pub claims: Vec<Claim>,
+    /// Where the next page starts; `None` at the end.
+    pub next: Option<u64>,
+}
+
 /// Admission control.
 ///
 /// Every method is one atomic step of the hot store. A call that fails with
@@ -196,6 +205,19 @@ pub trait PurchaseGate: Send + Sync {
     /// The gate's side of a voucher's balance. Counts the stream after `after`; refuses with a
     /// retryable fault if more than 20,000 decisions stand there. `None` if not loaded.
     async fn tally(&self, voucher: VoucherId, after: EntryId) -> Result<Option<GateTally>, Fault>;
+
+    /// What the gate has of these buyers, in the order asked: their orders that hold units. `None`
+    /// if the voucher is not loaded. At most 1,000.
+    async fn held_by(
+        &self,
+        voucher: VoucherId,
+        buyers: &[BuyerId],
+    ) -> Result<Option<Vec<Vec<Held>>>, Fault>;
+
+    /// Everybody who holds units, a page at a time from `cursor` (0 at first), about 1,000 a page.
+    /// A holder who is there all the time is on some page; one that comes or goes meanwhile may
+    /// or may not be. `None` if the voucher is not loaded.
+    async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault>;
 
     /// Takes a voucher that is over out of the gate and leaves a marker. Refuses (`false`) while
     /// anybody waits. The caller has made sure that nothing is unpaid, parked or in flight.

@@ -315,7 +315,32 @@ impl Sale {
                     ..*terms
                 };
             }
+            GateChange::RestoreHolder(claim) => {
+                self.waitlist.leave_order(claim.buyer, claim.order);
+                let held = Held {
+                    order: claim.order,
+                    quantity: claim.quantity,
+                    promoted: false,
+                };
+                self.restore_holder(claim.buyer, held);
+            }
+            GateChange::AppendAgain(_) => {}
         }
+    }
+
+    /// The decisions that an update has the gate append to the stream again: grants that it holds
+    /// and that nobody else knows of.
+    pub fn to_append(&self, update: &GateUpdate) -> Vec<Decision> {
+        let held = |claim: &&Claim| self.holds(claim.buyer, claim.order);
+        let claims = update.changes.iter().filter_map(|change| match change {
+            GateChange::AppendAgain(claim) => Some(claim),
+            _ => None,
+        });
+        claims
+            .filter(held)
+            .cloned()
+            .map(Decision::Granted)
+            .collect()
     }
 
     fn drop_holding(&mut self, buyer: BuyerId, order: OrderId) -> bool {

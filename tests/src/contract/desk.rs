@@ -140,7 +140,7 @@ impl<'a> Desk<'a> {
     /// Applies a batch that goes on from where this writer is.
     pub(super) async fn commit(&self, batch: &AdmissionBatch) -> Vec<Verdict> {
         let applied = self.ports.admissions.apply(batch).await.unwrap();
-        let Applied::Committed { verdicts, head } = applied else {
+        let Applied::Committed { verdicts, head, .. } = applied else {
             panic!("not applied: {applied:?}");
         };
         assert_eq!(verdicts.len(), batch.items.len());

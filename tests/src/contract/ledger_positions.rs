@@ -114,9 +114,10 @@ async fn a_batch_moves_the_position(harness: &dyn LedgerHarness) {
         entry: batch.up_to,
         ..batch.head
     };
-    let verdicts = vec![Verdict::Confirmed; 3];
-    let head = expected;
-    assert_eq!(applied, Applied::Committed { verdicts, head });
+    let Applied::Committed { verdicts, head, .. } = applied else {
+        panic!("not applied: {applied:?}");
+    };
+    assert_eq!((verdicts, head), (vec![Verdict::Confirmed; 3], expected));
     let stored = desk.ports.admissions.head(batch.partition).await.unwrap();
     assert_eq!(stored, expected);
 }

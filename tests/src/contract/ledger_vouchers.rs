@@ -57,6 +57,7 @@ async fn a_new_voucher_is_a_draft_with_all_its_settings(harness: &dyn LedgerHarn
             status: SaleStatus::Draft,
             version: GateVersion::default(),
             created_at,
+            retired: false,
         };
         assert_eq!(voucher, expected);
         assert_eq!(desk.stored(voucher.id).await, expected);

@@ -8,19 +8,26 @@
 //! Rule: a behaviour seen only in a real adapter becomes a promise here before a fake is changed.
 
 mod desk;
+mod happenings;
 mod harness;
 mod loading;
 mod opening;
+mod parking;
+mod passing;
 mod stall;
 mod stream_log;
 
+pub mod delay_queue;
+pub mod event_outbox;
 pub mod gate_answers;
 pub mod gate_batches;
 pub mod gate_follow;
+pub mod gate_holders;
 pub mod gate_keys;
 pub mod gate_model;
 pub mod gate_promotion;
 pub mod gate_reads;
+pub mod gate_repairs;
 pub mod gate_stock;
 pub mod gate_updates;
 pub mod gate_waitlist;
@@ -29,7 +36,9 @@ pub mod hot_bounds;
 pub mod leases;
 pub mod ledger_adjustments;
 pub mod ledger_bounds;
+pub mod ledger_events;
 pub mod ledger_grants;
+pub mod ledger_life;
 pub mod ledger_limits;
 pub mod ledger_orders;
 pub mod ledger_overdue;
@@ -46,7 +55,14 @@ pub mod loader_losses;
 pub mod loader_offers;
 pub mod loader_survivors;
 pub mod loader_tokens;
+pub mod money_movements;
+pub mod notices;
 pub mod order_ids;
+pub mod parked_discards;
+pub mod parked_messages;
+pub mod parked_replays;
+pub mod reconciliation_reports;
+pub mod reconciliations;
 pub mod stream_reading;
 pub mod stream_upkeep;
 

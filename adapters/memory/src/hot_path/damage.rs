@@ -3,9 +3,10 @@
 
 use seckill_application::Fault;
 use seckill_application::ports::{Entry, EntryId, Unreadable};
-use seckill_domain::{Decision, PartitionId, Sale, VoucherId};
+use seckill_domain::{Decision, OrderId, PartitionId, Sale, VoucherId};
 
 use super::MemoryHotPath;
+use super::delay_queue::Delays;
 use super::partition::{Decided, Partition};
 use super::slot::Slot;
 
@@ -64,18 +65,15 @@ impl MemoryHotPath {
         deleted.unwrap_or(false)
     }
 
-    /// Makes the gate believe that there are `units` more free units than there are. `false` if it
-    /// does not have the voucher.
-    pub fn plant_units(&self, voucher: VoucherId, units: u32) -> bool {
-        let partition = self.shared.options.partitions.of(voucher);
-        let planted = self.damage(partition, |partition| {
-            let sale = partition.slots.get_mut(&voucher)?.sale.as_mut()?;
-            let free = sale.pulse().free.saturating_add(units);
-            *sale = rebuilt(voucher, sale, free, Keep::ALL);
-            partition.writes += 1;
-            Some(())
+    /// Loses the delay queue. `false` if there was nothing in it.
+    pub fn lose_delays(&self) -> bool {
+        let lost = self.shared.store().change_delays(|delays| {
+            let there = !delays.is_empty();
+            *delays = Delays::default();
+            (there, there)
         });
-        planted.is_ok_and(|planted| planted.is_some())
+        self.shared.wake_all();
+        lost
     }
 
     /// Puts an entry on the stream that is not ours, or not whole. Returns where it stands; `None`
@@ -121,7 +119,7 @@ impl MemoryHotPath {
         planted.ok().flatten()
     }
 
-    fn damage<T>(
+    pub(super) fn damage<T>(
         &self,
         partition: PartitionId,
         act: impl FnOnce(&mut Partition) -> T,
@@ -197,27 +195,40 @@ impl Partition {
     }
 }
 
-/// Which collections of a sale are kept.
+/// What of a sale is kept.
 #[derive(Clone, Copy)]
-struct Keep {
+pub(super) struct Keep {
     holders: bool,
+    /// Of the holders, all but this order.
+    but: Option<OrderId>,
     waiters: bool,
     keys: bool,
 }
 
 impl Keep {
-    const ALL: Self = Self {
+    pub(super) const ALL: Self = Self {
         holders: true,
+        but: None,
         waiters: true,
         keys: true,
     };
+
+    /// All but one holder.
+    pub(super) const fn all_but(order: OrderId) -> Self {
+        Self {
+            but: Some(order),
+            ..Self::ALL
+        }
+    }
 }
 
 /// A sale put together again from what is kept of it.
-fn rebuilt(voucher: VoucherId, sale: &Sale, free: u32, keep: Keep) -> Sale {
+pub(super) fn rebuilt(voucher: VoucherId, sale: &Sale, free: u32, keep: Keep) -> Sale {
     let mut rest = Sale::new(voucher, *sale.terms(), free, sale.pulse().version);
     for (buyer, held) in sale.holders().filter(|_| keep.holders) {
-        rest.restore_holder(buyer, *held);
+        if keep.but != Some(held.order) {
+            rest.restore_holder(buyer, *held);
+        }
     }
     for seat in sale.waitlist().seats().filter(|_| keep.waiters) {
         rest.restore_seat(seat.clone());

@@ -1,10 +1,14 @@
-//! The hot store: gate, loading, streams, leases and order ids over one state under one lock, as
-//! Redis has one thread.
+//! The hot store: gate, loading, streams, leases, order ids, the delay queue and notices over one
+//! state under one lock, as Redis has one thread.
 
 mod admission_stream;
 mod damage;
+mod delay_queue;
+mod differences;
 mod gate_loader;
+mod holders;
 mod leases;
+mod notices;
 mod order_ids;
 mod partition;
 mod purchase_gate;
@@ -78,6 +82,9 @@ impl MemoryHotPath {
             stream: self.shared.clone(),
             leases: self.shared.clone(),
             order_ids: self.shared.clone(),
+            delays: self.shared.clone(),
+            notifier: self.shared.clone(),
+            feed: self.shared.clone(),
         }
     }
 

@@ -3,14 +3,15 @@
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    ATTEMPTS_MAX, Admitted, EntryId, FollowReply, GateOrder, GateTally, LeaveReply, NotLoaded,
-    Place, PurchaseGate, SaleFacts, WithdrawReply,
+    ATTEMPTS_MAX, Admitted, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
+    NotLoaded, Place, PurchaseGate, SaleFacts, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Followed, GateUpdate, Leave,
+    AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Followed, GateUpdate, Held, Leave,
     OrderId, Sale, Timestamp, VoucherId,
 };
 
+use super::holders;
 use super::partition::{DecidedOrder, Journal, Partition, told};
 use super::store::Shared;
 use crate::chaos::at_most;
@@ -18,6 +19,7 @@ use crate::chaos::at_most;
 /// Most promotions of one call, and most buyers taken off the waitlist.
 const PROMOTIONS_MAX: usize = 128;
 const FACTS_MAX: usize = 100;
+const BUYERS_MAX: usize = 1_000;
 /// Most decisions that a tally counts through.
 const TALLY_DECISIONS_MAX: usize = 20_000;
 
@@ -43,6 +45,7 @@ impl PurchaseGate for Shared {
                 Followed::Gap { at } => FollowReply::Gap { at },
                 Followed::Applied => {
                     journal.wrote();
+                    journal.append(now, sale.to_append(update));
                     let more = serve(sale, &mut journal, now);
                     FollowReply::Applied { more }
                 }
@@ -141,6 +144,27 @@ impl PurchaseGate for Shared {
             partition.tally(voucher, after, now)
         })?;
         tally.map_err(|count| Fault::unavailable(TALLY, format!("{count} decisions are too many")))
+    }
+
+    async fn held_by(
+        &self,
+        voucher: VoucherId,
+        buyers: &[BuyerId],
+    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
+        const HELD_BY: &str = "purchase_gate.held_by";
+        at_most(HELD_BY, buyers.len(), BUYERS_MAX)?;
+        self.at(HELD_BY, voucher, |partition, now| {
+            let (sale, _) = partition.open(voucher, now).ok()?;
+            let held = buyers.iter().map(|buyer| sale.held_by(*buyer).to_vec());
+            Some(held.collect())
+        })
+    }
+
+    async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
+        self.at("purchase_gate.holders", voucher, |partition, now| {
+            let (sale, _) = partition.open(voucher, now).ok()?;
+            Some(holders::page(voucher, sale, cursor))
+        })
     }
 
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {

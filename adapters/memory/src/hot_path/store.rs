@@ -9,7 +9,9 @@ use seckill_domain::{PartitionId, Snowflake, Timestamp};
 use tokio::sync::Notify;
 
 use super::HotPathOptions;
+use super::delay_queue::Delays;
 use super::leases::Hold;
+use super::notices::Notices;
 use super::partition::Partition;
 use crate::Chaos;
 
@@ -22,12 +24,16 @@ pub(super) struct Shared {
     pub(super) ids: Mutex<Snowflake>,
     store: Mutex<Store>,
     arrivals: Vec<Notify>,
+    pub(super) delays_changed: Notify,
+    /// Belongs to the processes, as connections do, and is no hot data.
+    pub(super) notices: Arc<Notices>,
 }
 
 /// The hot data.
 pub(super) struct Store {
     pub(super) partitions: Vec<Partition>,
     pub(super) leases: BTreeMap<String, Hold>,
+    pub(super) delays: Delays,
     undo_depth: usize,
     undo: VecDeque<Undo>,
 }
@@ -36,6 +42,7 @@ pub(super) struct Store {
 enum Undo {
     Partition(usize, Box<Partition>),
     Leases(BTreeMap<String, Hold>),
+    Delays(Delays),
 }
 
 impl Shared {
@@ -49,10 +56,13 @@ impl Shared {
             store: Mutex::new(Store {
                 partitions: vec![Partition::default(); count],
                 leases: BTreeMap::new(),
+                delays: Delays::default(),
                 undo_depth: options.undo_depth,
                 undo: VecDeque::new(),
             }),
             arrivals: (0..count).map(|_| Notify::new()).collect(),
+            delays_changed: Notify::new(),
+            notices: Arc::default(),
         }
     }
 
@@ -102,6 +112,7 @@ impl Shared {
         for arrival in &self.arrivals {
             arrival.notify_waiters();
         }
+        self.delays_changed.notify_waiters();
     }
 }
 
@@ -131,6 +142,16 @@ impl Store {
         answer
     }
 
+    /// Changes the delay queue; `act` says whether it did.
+    pub(super) fn change_delays<T>(&mut self, act: impl FnOnce(&mut Delays) -> (T, bool)) -> T {
+        let before = (self.undo_depth > 0).then(|| self.delays.clone());
+        let (answer, wrote) = act(&mut self.delays);
+        if let Some(before) = before.filter(|_| wrote) {
+            self.remember(Undo::Delays(before));
+        }
+        answer
+    }
+
     fn remember(&mut self, undo: Undo) {
         self.undo.push_back(undo);
         if self.undo.len() > self.undo_depth {
@@ -145,6 +166,7 @@ impl Store {
             match self.undo.pop_back() {
                 Some(Undo::Partition(at, before)) => self.partitions[at] = *before,
                 Some(Undo::Leases(before)) => self.leases = before,
+                Some(Undo::Delays(before)) => self.delays = before,
                 None => break,
             }
             lost += 1;
@@ -156,6 +178,7 @@ impl Store {
     pub(super) fn wipe(&mut self) {
         self.partitions.fill(Partition::default());
         self.leases.clear();
+        self.delays = Delays::default();
         self.undo.clear();
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use seckill_application::ports::{Delivery, Entry, EntryId, Unreadable};
-use seckill_domain::{Epoch, Timestamp};
+use seckill_domain::{Decision, Epoch, OrderId, Timestamp};
 
 type Body = Result<Entry, Unreadable>;
 
@@ -113,6 +113,22 @@ impl Stream {
                 group.pending.remove(id);
             }
         }
+    }
+
+    /// Removes the last entry with a decision about an order. `false` if there is none.
+    pub(super) fn remove_message(&mut self, order: OrderId) -> bool {
+        let about = |it: &Decision| it.claim().is_some_and(|claim| claim.order == order);
+        let says = |body: &Body| {
+            let entry = body.as_ref().ok();
+            entry.is_some_and(|entry| entry.decisions.iter().any(about))
+        };
+        let found = self.entries.iter().rev().find(|(_, body)| says(body));
+        let Some(id) = found.map(|(id, _)| *id) else {
+            return false;
+        };
+        self.entries.remove(&id);
+        self.ack(&[id]);
+        true
     }
 
     /// Removes the oldest entries, at most `max`, as long as they were delivered, are acknowledged,

@@ -49,7 +49,11 @@ impl AdmissionLedger for MemoryLedger {
         at_most(APPLY, batch.items.len(), ITEMS_MAX)?;
         check_numbers(APPLY, batch)?;
         let call = self.shared.chaos.enter(APPLY)?;
-        let rows = rows_of(batch);
+        let decisions = batch.items.iter().filter_map(|item| match item {
+            BatchItem::Decision { decision, .. } => Some(decision),
+            BatchItem::Unreadable { .. } => None,
+        });
+        let rows = rows_of(decisions);
         let mut patience = Patience::of(&*self.shared.clock, LOCK_WAIT_MAX);
         loop {
             let unlocked = self.shared.unlocked.notified();
@@ -124,13 +128,14 @@ impl Book {
             partition: batch.partition,
             now,
             changes: Changes::default(),
+            due: Vec::new(),
         };
         let verdicts = batch
             .items
             .iter()
             .map(|item| settlement.settle(item))
             .collect();
-        let changes = settlement.changes;
+        let (changes, due) = (settlement.changes, settlement.due);
         self.commit(changes);
         let row = self.partition(batch.partition);
         for item in &batch.items {
@@ -146,6 +151,7 @@ impl Book {
         Applied::Committed {
             verdicts,
             head: row.head,
+            due,
         }
     }
 }
@@ -165,13 +171,10 @@ fn check_numbers(name: &'static str, batch: &AdmissionBatch) -> Result<(), Fault
     Ok(())
 }
 
-/// The rows that a batch needs.
-fn rows_of(batch: &AdmissionBatch) -> Vec<Row> {
-    let mut rows = Vec::with_capacity(3 * batch.items.len());
-    for item in &batch.items {
-        let BatchItem::Decision { decision, .. } = item else {
-            continue;
-        };
+/// The rows that decisions need.
+pub(super) fn rows_of<'a>(decisions: impl IntoIterator<Item = &'a Decision>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for decision in decisions {
         rows.push(Row::Voucher(decision.voucher()));
         if let Some(claim) = decision.claim() {
             rows.push(Row::Order(claim.order));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use seckill_application::ports::{Adjustment, EntryId, ParkReason, PartitionHead};
+use seckill_application::ports::{Adjustment, EntryId, PartitionHead, Report};
 use seckill_domain::{
     AdjustmentId, BuyerId, Decision, Epoch, Fence, GateUpdate, GateVersion, Holding,
     IdempotencyKey, Order, OrderId, OrderStatus, PartitionId, Sequence, Ticket, Timestamp, Voucher,
@@ -10,6 +10,9 @@ use seckill_domain::{
 };
 
 use super::changes::Changes;
+use super::events::Events;
+use super::money::Money;
+use super::parked::Parked;
 
 /// What is committed.
 #[derive(Debug, Default)]
@@ -29,14 +32,16 @@ pub(super) struct Book {
     pub(super) adjustment_keys: HashMap<(VoucherId, IdempotencyKey), AdjustmentId>,
     /// Updates that the gate may not have, each with its place among all.
     pub(super) outbox: BTreeMap<VoucherId, BTreeMap<GateVersion, (u64, GateUpdate)>>,
-    pub(super) parked: BTreeMap<u64, ParkedMessage>,
-    pub(super) parked_orders: HashMap<OrderId, u64>,
+    pub(super) parked: Parked,
+    pub(super) events: Events,
+    pub(super) money: Money,
+    /// Reconciliations that ran, the first one first.
+    pub(super) reports: Vec<Report>,
     pub(super) partitions: HashMap<PartitionId, PartitionRow>,
     pub(super) partition_count: Option<u16>,
     last_voucher: u64,
     last_adjustment: u64,
     last_update: u64,
-    last_parked: u64,
 }
 
 /// An adjustment with its voucher.
@@ -71,25 +76,6 @@ enum Kind {
     Promoted,
     Withdrawn,
     Lost,
-}
-
-/// A message that could not be applied and waits for an administrator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParkedMessage {
-    /// From which partition's stream.
-    pub partition: PartitionId,
-    /// The entry it came in.
-    pub entry: EntryId,
-    /// Its number, if it is a decision.
-    pub sequence: Option<Sequence>,
-    /// What was decided, if it could be read.
-    pub decision: Option<Decision>,
-    /// What it says, if it could not.
-    pub raw: Option<String>,
-    /// Why it was parked.
-    pub reason: ParkReason,
-    /// Units that are kept out of the stock for it.
-    pub units: u32,
 }
 
 impl Default for PartitionRow {
@@ -200,12 +186,14 @@ impl Book {
             updates.insert(update.version, (self.last_update, update));
         }
         for message in changes.parked {
-            self.last_parked += 1;
-            let number = self.last_parked;
-            if let Some(claim) = message.decision.as_ref().and_then(Decision::claim) {
-                self.parked_orders.insert(claim.order, number);
-            }
-            self.parked.insert(number, message);
+            self.parked.add(message);
+        }
+        for (event, at) in changes.events {
+            self.events.add(event, at);
+        }
+        self.money.payments.extend(changes.payments);
+        for (payment, refund) in changes.refunds {
+            self.money.add_refund(payment, refund);
         }
     }
 

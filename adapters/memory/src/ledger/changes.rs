@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use seckill_application::ports::{Adjustment, AdjustmentState};
+use seckill_application::ports::{Adjustment, AdjustmentState, PaymentRecord};
 use seckill_domain::{
     AdjustmentId, BuyerId, Claim, GateChange, GateUpdate, GateVersion, Holding, IdempotencyKey,
-    Order, OrderId, Voucher, VoucherId,
+    NewEvent, Order, OrderId, PaymentId, Timestamp, Voucher, VoucherId,
 };
 
-use super::book::{AdjustmentRow, Book, ParkedMessage};
+use super::book::{AdjustmentRow, Book};
+use super::money::NewRefund;
+use super::parked::NewParked;
 
 /// Rows as a transaction leaves them. Sorted, so that a run can be repeated exactly.
 #[derive(Debug, Default)]
@@ -21,7 +23,10 @@ pub(super) struct Changes {
     pub(super) adjustments: BTreeMap<AdjustmentId, AdjustmentRow>,
     pub(super) adjustment_keys: BTreeMap<(VoucherId, IdempotencyKey), AdjustmentId>,
     pub(super) updates: Vec<GateUpdate>,
-    pub(super) parked: Vec<ParkedMessage>,
+    pub(super) parked: Vec<NewParked>,
+    pub(super) events: Vec<(NewEvent, Timestamp)>,
+    pub(super) payments: BTreeMap<PaymentId, PaymentRecord>,
+    pub(super) refunds: BTreeMap<PaymentId, NewRefund>,
 }
 
 impl Changes {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use seckill_domain::{AdjustmentId, BuyerId, IdempotencyKey, OrderId, VoucherId};
+use seckill_domain::{AdjustmentId, BuyerId, IdempotencyKey, OrderId, PaymentId, VoucherId};
 
 /// A transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,6 +16,8 @@ pub(super) enum Row {
     Voucher(VoucherId),
     Adjustment(AdjustmentId),
     AdjustmentKey(VoucherId, IdempotencyKey),
+    Payment(PaymentId),
+    Refund(PaymentId),
 }
 
 /// What became of a wish for a row.

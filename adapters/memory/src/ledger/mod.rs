@@ -4,10 +4,15 @@
 mod admissions;
 mod book;
 mod changes;
+mod events;
 mod locks;
+mod money;
+mod parked;
 mod reads;
+mod reconciliations;
 mod settlement;
 mod snapshot;
+mod statements;
 mod unit_of_work;
 mod updates;
 
@@ -16,15 +21,13 @@ use std::time::Duration;
 
 use seckill_application::Fault;
 use seckill_application::ports::{Clock, LedgerPorts};
-use seckill_domain::Partitions;
+use seckill_domain::{Partitions, Timestamp};
 use tokio::sync::Notify;
 
 use crate::Chaos;
 use crate::patience::Patience;
 use book::Book;
 use locks::{Locks, Row, Taken, TransactionId};
-
-pub use book::ParkedMessage;
 
 /// How long a transaction waits for a row that another one has locked.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -70,6 +73,10 @@ impl MemoryLedger {
             ledger: Arc::new(self.clone()),
             admissions: Arc::new(self.clone()),
             updates: Arc::new(self.clone()),
+            events: Arc::new(self.clone()),
+            parked: Arc::new(self.clone()),
+            money: Arc::new(self.clone()),
+            reconciliations: Arc::new(self.clone()),
         }
     }
 
@@ -84,16 +91,39 @@ impl MemoryLedger {
         self.shared.chaos.down(down);
     }
 
-    /// Messages that could not be applied, oldest first.
-    pub fn parked(&self) -> Vec<ParkedMessage> {
-        self.state().book.parked.values().cloned().collect()
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared
             .state
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One transaction in one step, as the call `name`: waits until no other transaction has one of
+    /// the rows that it needs.
+    async fn when_free<T>(
+        &self,
+        name: &'static str,
+        rows: impl Fn(&Book) -> Vec<Row>,
+        act: impl FnOnce(&mut Book, Timestamp) -> T,
+    ) -> Result<T, Fault> {
+        let call = self.shared.chaos.enter(name)?;
+        let mut patience = Patience::of(&*self.shared.clock, LOCK_WAIT_MAX);
+        loop {
+            let unlocked = self.shared.unlocked.notified();
+            let now = self.shared.clock.now();
+            {
+                let mut state = self.state();
+                let State { book, locks } = &mut *state;
+                if rows(book).iter().all(|row| !locks.is_taken(row)) {
+                    let answer = act(book, now);
+                    drop(state);
+                    return call.answer(answer);
+                }
+            }
+            if !patience.outlasts(unlocked).await {
+                return Err(Fault::unavailable(name, "waited too long for a row lock"));
+            }
+        }
     }
 
     /// Takes a row for a transaction, waiting for whoever has it. Fails if that takes too long, or

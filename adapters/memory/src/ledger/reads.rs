@@ -13,6 +13,7 @@ use seckill_domain::{
 };
 
 use super::book::Book;
+use super::parked::ParkedRow;
 use super::unit_of_work::Transaction;
 use super::{MemoryLedger, snapshot};
 use crate::chaos::at_most;
@@ -62,12 +63,8 @@ impl Ledger for MemoryLedger {
         at_most(STAGES, ids.len(), STAGES_MAX)?;
         self.read(STAGES, |book, _| {
             let stage = |id: &OrderId| {
-                let status = book.orders.get(id).map(Order::status);
-                let parked = book.parked_orders.contains_key(id);
-                match status {
-                    None | Some(OrderStatus::Waiting) if parked => Some((*id, OrderStatus::Queued)),
-                    status => Some((*id, status?)),
-                }
+                let status = book.status_of(*id)?;
+                Some((*id, status))
             };
             ids.iter().filter_map(stage).collect()
         })
@@ -136,10 +133,7 @@ impl Ledger for MemoryLedger {
                     _ => {}
                 }
             }
-            let parked = book.parked.values().filter(|message| {
-                let decision = message.decision.as_ref();
-                decision.is_some_and(|decision| decision.voucher() == voucher)
-            });
+            let parked = book.parked.of_voucher(voucher);
             let newer = book.outbox.get(&voucher).into_iter().flat_map(|updates| {
                 let newer = updates.range(gate_version.next()..);
                 newer.map(|(_, (_, update))| u64::from(update.units_returned()))
@@ -147,7 +141,7 @@ impl Ledger for MemoryLedger {
             Some(LedgerTally {
                 total: row.total_units,
                 stock: row.stock_units,
-                parked: parked.map(|message| message.units).sum(),
+                parked: parked.map(ParkedRow::units).sum(),
                 awaiting_payment,
                 paid,
                 version: row.version,
@@ -170,13 +164,49 @@ impl Ledger for MemoryLedger {
         })
     }
 
+    async fn is_unsettled(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        self.read("ledger.is_unsettled", |book, _| {
+            let open = |order: &Order| !order.status().is_final();
+            book.outbox.contains_key(&voucher)
+                || book.parked.of_voucher(voucher).next().is_some()
+                || book.orders_of(voucher).any(open)
+        })
+    }
+
     async fn ping(&self) -> Result<(), Fault> {
         self.shared.chaos.enter("ledger.ping")?.answer(())
     }
 }
 
+impl Book {
+    /// The stage of an order. One that is parked counts as queued, and no more as waiting.
+    pub(super) fn status_of(&self, id: OrderId) -> Option<OrderStatus> {
+        let parked = self.parked.of_order(id).map(|_| OrderStatus::Queued);
+        match self.orders.get(&id).map(Order::status) {
+            None => parked,
+            Some(OrderStatus::Waiting) => parked.or(Some(OrderStatus::Waiting)),
+            status => status,
+        }
+    }
+}
+
 impl MemoryLedger {
-    fn read<T>(
+    /// One statement that changes something, as the call `name`.
+    pub(super) fn write<T>(
+        &self,
+        name: &'static str,
+        act: impl FnOnce(&mut Book, Timestamp) -> T,
+    ) -> Result<T, Fault> {
+        let call = self.shared.chaos.enter(name)?;
+        let now = self.shared.clock.now();
+        let mut state = self.state();
+        let answer = act(&mut state.book, now);
+        drop(state);
+        call.answer(answer)
+    }
+
+    /// One look at what is committed, as the call `name`.
+    pub(super) fn read<T>(
         &self,
         name: &'static str,
         look: impl FnOnce(&Book, Timestamp) -> T,
@@ -196,11 +226,13 @@ fn passes(filter: VoucherFilter, voucher: &Voucher, now: Timestamp) -> bool {
         VoucherFilter::All => true,
         VoucherFilter::Public => voucher.status != SaleStatus::Draft,
         VoucherFilter::OnSale => on_sale,
+        VoucherFilter::Closing => voucher.status == SaleStatus::Closed && !voucher.retired,
         VoucherFilter::Overdue => on_sale && voucher.terms.window.closes_at <= now,
     }
 }
 
-fn page<'a, T: Clone + 'a>(
+/// The first `limit` of what was found, and where the next page starts.
+pub(super) fn page<'a, T: Clone + 'a>(
     mut found: impl Iterator<Item = &'a T>,
     limit: usize,
     id: impl Fn(&T) -> u64,

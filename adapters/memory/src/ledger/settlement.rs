@@ -4,12 +4,13 @@ use seckill_application::ports::{
     AdjustmentState, BatchItem, EntryId, ParkReason, Unreadable, Verdict,
 };
 use seckill_domain::{
-    AdjustmentId, Claim, Decision, LeftReason, Order, PartitionId, RejectReason, SaleStatus,
-    Sequence, Stage, Ticket, Timestamp, Transition, Voucher, VoucherId,
+    AdjustmentId, Claim, Decision, EventKind, LeftReason, NewEvent, Order, OrderId, PartitionId,
+    RejectReason, SaleStatus, Sequence, Stage, Ticket, Timestamp, Transition, Voucher, VoucherId,
 };
 
-use super::book::{Book, ParkedMessage};
+use super::book::{AdjustmentRow, Book};
 use super::changes::Changes;
+use super::parked::NewParked;
 
 /// A batch being settled, item by item; committed as a whole or not at all.
 pub(super) struct Settlement<'a> {
@@ -18,6 +19,8 @@ pub(super) struct Settlement<'a> {
     /// The ledger's time.
     pub(super) now: Timestamp,
     pub(super) changes: Changes,
+    /// When the orders confirmed so far have to be paid.
+    pub(super) due: Vec<(OrderId, Timestamp)>,
 }
 
 /// A decision with its number and entry.
@@ -47,10 +50,11 @@ impl Settlement<'_> {
     fn settle_decision(&mut self, item: Item<'_>) -> Verdict {
         let voucher = self.changes.voucher(self.book, item.decision.voucher());
         if voucher.is_none_or(|voucher| voucher.status == SaleStatus::Draft) {
-            return self.park(item, ParkReason::UnknownVoucher);
+            return self.park_unknown(item);
         }
         if item.decision.claim().is_some_and(|it| !self.is_sound(it)) {
-            return self.park(item, ParkReason::BadValues);
+            let detail = "no units, or not what its order says";
+            return self.park(item, ParkReason::BadValues, detail);
         }
         match item.decision {
             Decision::Granted(claim) | Decision::Promoted(claim) => self.grant(item, claim),
@@ -81,8 +85,9 @@ impl Settlement<'_> {
     /// Units for an order: a new one, or one that waits.
     fn grant(&mut self, item: Item<'_>, claim: &Claim) -> Verdict {
         let known = self.changes.order(self.book, claim.order).cloned();
+        let waited = known.is_some() || matches!(item.decision, Decision::Promoted(_));
         let order = match known.as_ref().map(|order| &order.stage) {
-            None => self.new_order(item, claim),
+            None => self.new_order(item.entry, claim),
             Some(Stage::Waiting) => known,
             // The gate gave units to an order that had ended without: it is wrong about it.
             Some(Stage::Rejected { reason }) => return Verdict::Rejected(*reason),
@@ -92,7 +97,7 @@ impl Settlement<'_> {
             Some(_) => return Verdict::AlreadyThere,
         };
         let Some(mut order) = order else {
-            return self.park(item, ParkReason::UnknownVoucher);
+            return self.park_unknown(item);
         };
         let (moved, verdict) = match self.take_units(claim) {
             Ok(expires_at) => (order.promote(expires_at), Verdict::Confirmed),
@@ -106,7 +111,18 @@ impl Settlement<'_> {
             Ok(Transition::Applied),
             "a waiting order can do both"
         );
-        self.changes.put_order(order);
+        match (verdict, order.expires_at) {
+            (Verdict::Confirmed, Some(expires_at)) => {
+                self.due.push((order.id, expires_at));
+                let happened = if waited {
+                    EventKind::Promoted
+                } else {
+                    EventKind::Order(order.status())
+                };
+                self.put(order, happened);
+            }
+            _ => self.put_as_it_is(order),
+        }
         verdict
     }
 
@@ -147,8 +163,8 @@ impl Settlement<'_> {
         if self.changes.order(self.book, claim.order).is_some() {
             return Verdict::AlreadyThere;
         }
-        let Some(order) = self.new_order(item, claim) else {
-            return self.park(item, ParkReason::UnknownVoucher);
+        let Some(order) = self.new_order(item.entry, claim) else {
+            return self.park_unknown(item);
         };
         let (stage, verdict) = if self.key_is_taken(claim) {
             let reason = RejectReason::LimitReached;
@@ -156,7 +172,7 @@ impl Settlement<'_> {
         } else {
             (Stage::Waiting, Verdict::Confirmed)
         };
-        self.changes.put_order(Order {
+        self.put_as_it_is(Order {
             ticket: Some(ticket),
             stage,
             ..order
@@ -168,18 +184,52 @@ impl Settlement<'_> {
     /// be readable.
     fn end(&mut self, item: Item<'_>, claim: &Claim, into: Stage) -> Verdict {
         let known = self.changes.order(self.book, claim.order).cloned();
-        let Some(mut order) = known.or_else(|| self.new_order(item, claim)) else {
-            return self.park(item, ParkReason::UnknownVoucher);
+        let Some(mut order) = known.or_else(|| self.new_order(item.entry, claim)) else {
+            return self.park_unknown(item);
         };
         if order.leave_waitlist(into) != Ok(Transition::Applied) {
             return Verdict::AlreadyThere;
         }
-        self.changes.put_order(order);
+        self.put_as_it_is(order);
         Verdict::Confirmed
     }
 
+    /// Rejects the order that a discarded message was about, writing it first if there is none.
+    /// `false` if the order lives after all, and its units with it.
+    pub(super) fn reject_discarded(&mut self, entry: EntryId, claim: &Claim) -> bool {
+        let known = self.changes.order(self.book, claim.order).cloned();
+        let known = known.or_else(|| self.new_order(entry, claim));
+        let ours = |order: &Order| {
+            (order.voucher, order.buyer) == (claim.voucher, claim.buyer) && order.quantity > 0
+        };
+        let Some(mut order) = known.filter(ours) else {
+            return true;
+        };
+        let reason = RejectReason::Discarded;
+        if order.leave_waitlist(Stage::Rejected { reason }) == Ok(Transition::Applied) {
+            self.put_as_it_is(order);
+            return true;
+        }
+        !order.status().is_live()
+    }
+
+    /// Writes an order that has reached the stage it is in.
+    fn put_as_it_is(&mut self, order: Order) {
+        let happened = EventKind::Order(order.status());
+        self.put(order, happened);
+    }
+
+    fn put(&mut self, order: Order, kind: EventKind) {
+        let event = NewEvent {
+            kind,
+            ..NewEvent::of_order(&order)
+        };
+        self.changes.events.push((event, self.now));
+        self.changes.put_order(order);
+    }
+
     /// An order that is not there yet, without units so far.
-    fn new_order(&self, item: Item<'_>, claim: &Claim) -> Option<Order> {
+    fn new_order(&self, entry: EntryId, claim: &Claim) -> Option<Order> {
         let voucher = self.changes.voucher(self.book, claim.voucher)?;
         let key = claim.key.clone().filter(|_| !self.key_is_taken(claim));
         Some(Order {
@@ -189,7 +239,7 @@ impl Settlement<'_> {
             quantity: claim.quantity,
             amount: voucher.terms.price.times(claim.quantity),
             key,
-            created_at: item.entry.written_at(),
+            created_at: entry.written_at(),
             ticket: None,
             expires_at: None,
             stage: Stage::Waiting,
@@ -205,12 +255,13 @@ impl Settlement<'_> {
         adjustment: AdjustmentId,
     ) -> Verdict {
         let row = self.changes.adjustment(self.book, adjustment);
-        let Some(row) = row.filter(|row| row.voucher == voucher) else {
-            return self.park(item, ParkReason::BadValues);
+        let fits = |row: &&AdjustmentRow| {
+            row.voucher == voucher && i64::from(row.adjustment.delta) == -i64::from(units)
         };
-        if i64::from(row.adjustment.delta) != -i64::from(units) {
-            return self.park(item, ParkReason::BadValues);
-        }
+        let Some(row) = row.filter(fits) else {
+            let detail = "no such adjustment of so many units";
+            return self.park(item, ParkReason::BadValues, detail);
+        };
         if row.adjustment.state == AdjustmentState::Applied {
             return Verdict::AlreadyThere;
         }
@@ -220,6 +271,8 @@ impl Settlement<'_> {
             .voucher_mut(self.book, voucher)
             .is_some_and(|voucher| shrink(voucher, units));
         let (state, verdict) = if taken {
+            let event = NewEvent::of_voucher(voucher, EventKind::StockAdjusted);
+            self.changes.events.push((event, self.now));
             (AdjustmentState::Applied, Verdict::Confirmed)
         } else {
             let reason = RejectReason::NoStock;
@@ -232,21 +285,27 @@ impl Settlement<'_> {
 
     fn park_unreadable(&mut self, entry: EntryId, body: &Unreadable) -> Verdict {
         let reason = ParkReason::Unreadable;
-        self.changes.parked.push(ParkedMessage {
+        self.changes.parked.push(NewParked {
             partition: self.partition,
             entry,
-            sequence: None,
             decision: None,
-            raw: Some(body.raw.clone()),
+            raw: body.raw.clone(),
             reason,
+            detail: body.reason.clone(),
             units: 0,
+            at: self.now,
         });
         Verdict::Parked(reason)
     }
 
+    fn park_unknown(&mut self, item: Item<'_>) -> Verdict {
+        let detail = "its voucher is not in the ledger, or a draft";
+        self.park(item, ParkReason::UnknownVoucher, detail)
+    }
+
     /// Puts a decision aside. The units that the gate took for it leave the stock, as far as there
     /// is any.
-    fn park(&mut self, item: Item<'_>, reason: ParkReason) -> Verdict {
+    fn park(&mut self, item: Item<'_>, reason: ParkReason, detail: &str) -> Verdict {
         let taken = item.decision.units_taken();
         let voucher = self.changes.voucher_mut(self.book, item.decision.voucher());
         let units = voucher.map_or(0, |voucher| {
@@ -254,14 +313,15 @@ impl Settlement<'_> {
             voucher.stock_units -= units;
             units
         });
-        self.changes.parked.push(ParkedMessage {
+        self.changes.parked.push(NewParked {
             partition: self.partition,
             entry: item.entry,
-            sequence: Some(item.sequence),
-            decision: Some(item.decision.clone()),
-            raw: None,
+            decision: Some((item.sequence, item.decision.clone())),
+            raw: format!("{:?}", item.decision),
             reason,
+            detail: detail.to_owned(),
             units,
+            at: self.now,
         });
         Verdict::Parked(reason)
     }

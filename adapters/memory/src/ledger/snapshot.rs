@@ -17,11 +17,8 @@ pub(super) fn of(book: &Book, voucher: VoucherId, partition: PartitionId) -> Opt
     for order in book.orders_of(voucher) {
         collect(&mut all, order);
     }
-    let parked = book
-        .parked
-        .values()
-        .filter_map(|it| granted(it.decision.as_ref()?));
-    for (claim, first) in parked.filter(|(claim, _)| claim.voucher == voucher) {
+    let parked = book.parked.of_voucher(voucher);
+    for (claim, first) in parked.filter_map(|it| granted(it.decision()?)) {
         collect_parked(&mut all, claim, first);
     }
     all.seats.sort_unstable_by_key(|seat| seat.ticket);

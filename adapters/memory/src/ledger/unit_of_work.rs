@@ -1,22 +1,26 @@
 //! A transaction: what it changes is its own until it commits, and gone if it does not.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Adjustment, AdjustmentReply, AdjustmentState, NewAdjustment, NewVoucher, Release, UnitOfWork,
+    Adjustment, AdjustmentReply, NewAdjustment, NewVoucher, PaymentRecord, Release, UnitOfWork,
 };
 use seckill_domain::{
-    AdjustmentId, GateChange, GateVersion, Order, OrderId, OrderStatus, SaleStatus, Timestamp,
-    Voucher, VoucherId,
+    AdjustmentId, GateChange, GateVersion, Money, NewEvent, Order, OrderId, OrderStatus, PaymentId,
+    RefundReason, Timestamp, Voucher, VoucherId,
 };
 
-use super::book::{AdjustmentRow, Book};
+use super::book::Book;
 use super::changes::Changes;
 use super::locks::{Row, TransactionId};
+use super::money::NewRefund;
 use super::{MemoryLedger, State};
 use crate::chaos::at_most;
 
-const OVERDUE_MAX: usize = 1_000;
+const ORDERS_MAX: usize = 1_000;
+const EVENTS_MAX: usize = 1_000;
 
 /// A transaction under way. Dropped, it is rolled back.
 pub(super) struct Transaction {
@@ -79,6 +83,10 @@ impl Transaction {
         Ok(())
     }
 
+    fn clock_time(&self) -> Timestamp {
+        self.ledger.shared.clock.now()
+    }
+
     fn roll_back(&mut self) {
         self.over = true;
         self.changes = Changes::default();
@@ -95,33 +103,24 @@ impl Drop for Transaction {
 #[async_trait]
 impl UnitOfWork for Transaction {
     async fn now(&mut self) -> Result<Timestamp, Fault> {
-        let now = self.ledger.shared.clock.now();
+        let now = self.clock_time();
         self.statement("unit_of_work.now", [], |_, _| Ok(now)).await
     }
 
     async fn insert_voucher(&mut self, voucher: &NewVoucher) -> Result<Voucher, Fault> {
-        let now = self.ledger.shared.clock.now();
-        let insert = |changes: &mut Changes, book: &mut Book| {
-            let row = Voucher {
-                id: book.next_voucher(),
-                terms: voucher.terms.clone(),
-                total_units: voucher.total_units,
-                stock_units: voucher.total_units,
-                status: SaleStatus::Draft,
-                version: GateVersion::default(),
-                created_at: now,
-            };
-            changes.vouchers.insert(row.id, row.clone());
-            Ok(row)
-        };
-        self.statement("unit_of_work.insert_voucher", [], insert)
-            .await
+        let now = self.clock_time();
+        self.statement("unit_of_work.insert_voucher", [], |changes, book| {
+            Ok(changes.insert_voucher(book, voucher, now))
+        })
+        .await
     }
 
     async fn lock_voucher(&mut self, id: VoucherId) -> Result<Option<Voucher>, Fault> {
-        let look = |changes: &mut Changes, book: &mut Book| Ok(changes.voucher(book, id).cloned());
-        self.statement("unit_of_work.lock_voucher", [Row::Voucher(id)], look)
-            .await
+        let rows = [Row::Voucher(id)];
+        self.statement("unit_of_work.lock_voucher", rows, |changes, book| {
+            Ok(changes.voucher(book, id).cloned())
+        })
+        .await
     }
 
     async fn save_voucher(
@@ -129,37 +128,37 @@ impl UnitOfWork for Transaction {
         voucher: &Voucher,
         follow: bool,
     ) -> Result<GateVersion, Fault> {
-        const SAVE_VOUCHER: &str = "unit_of_work.save_voucher";
-        let id = voucher.id;
-        let save = |changes: &mut Changes, book: &mut Book| {
-            let row = changes
-                .voucher_mut(book, id)
-                .ok_or_else(|| unknown(SAVE_VOUCHER, id))?;
-            if row.status == SaleStatus::Draft {
-                row.total_units = voucher.total_units;
-                row.stock_units = voucher.stock_units;
-            }
-            row.terms.clone_from(&voucher.terms);
-            row.status = voucher.status;
-            let (version, terms) = (row.version, row.sale_terms());
-            let followed = follow
-                .then(|| changes.follow(book, id, vec![GateChange::SetTerms(terms)]))
-                .flatten();
-            Ok(followed.unwrap_or(version))
-        };
-        self.statement(SAVE_VOUCHER, [Row::Voucher(id)], save).await
+        let rows = [Row::Voucher(voucher.id)];
+        self.statement("unit_of_work.save_voucher", rows, |changes, book| {
+            changes.save_voucher(book, voucher, follow)
+        })
+        .await
     }
 
     async fn lock_order(&mut self, id: OrderId) -> Result<Option<Order>, Fault> {
-        let look = |changes: &mut Changes, book: &mut Book| Ok(changes.order(book, id).cloned());
-        self.statement("unit_of_work.lock_order", [Row::Order(id)], look)
-            .await
+        let rows = [Row::Order(id)];
+        self.statement("unit_of_work.lock_order", rows, |changes, book| {
+            Ok(changes.order(book, id).cloned())
+        })
+        .await
+    }
+
+    async fn lock_orders(&mut self, ids: &[OrderId]) -> Result<Vec<Order>, Fault> {
+        const LOCK_ORDERS: &str = "unit_of_work.lock_orders";
+        at_most(LOCK_ORDERS, ids.len(), ORDERS_MAX)?;
+        let ids: BTreeSet<OrderId> = ids.iter().copied().collect();
+        let rows: Vec<Row> = ids.iter().copied().map(Row::Order).collect();
+        self.statement(LOCK_ORDERS, rows, |changes, book| {
+            let orders = ids.iter().filter_map(|id| changes.order(book, *id));
+            Ok(orders.cloned().collect())
+        })
+        .await
     }
 
     async fn lock_overdue_orders(&mut self, max: usize) -> Result<Vec<Order>, Fault> {
         const LOCK_OVERDUE: &str = "unit_of_work.lock_overdue_orders";
-        at_most(LOCK_OVERDUE, max, OVERDUE_MAX)?;
-        let now = self.ledger.shared.clock.now();
+        at_most(LOCK_OVERDUE, max, ORDERS_MAX)?;
+        let now = self.clock_time();
         // A statement of its own, so that a broken connection shows before anything is locked.
         self.statement(LOCK_OVERDUE, [], |_, _| Ok(())).await?;
         let mut state = self.ledger.state();
@@ -182,23 +181,10 @@ impl UnitOfWork for Transaction {
 
     async fn save_orders(&mut self, from: OrderStatus, orders: &[Order]) -> Result<usize, Fault> {
         let rows: Vec<Row> = orders.iter().map(|order| Row::Order(order.id)).collect();
-        let save = |changes: &mut Changes, book: &mut Book| {
-            let mut saved = 0;
-            for order in orders {
-                let known = changes.order(book, order.id);
-                let Some(row) = known.filter(|row| row.status() == from) else {
-                    continue;
-                };
-                let row = Order {
-                    stage: order.stage.clone(),
-                    ..row.clone()
-                };
-                changes.put_order(row);
-                saved += 1;
-            }
-            Ok(saved)
-        };
-        self.statement("unit_of_work.save_orders", rows, save).await
+        self.statement("unit_of_work.save_orders", rows, |changes, book| {
+            Ok(changes.save_orders(book, from, orders))
+        })
+        .await
     }
 
     async fn release(
@@ -206,73 +192,25 @@ impl UnitOfWork for Transaction {
         voucher: VoucherId,
         releases: &[Release],
     ) -> Result<GateVersion, Fault> {
-        const RELEASE: &str = "unit_of_work.release";
-        let mut rows: Vec<Row> = releases
-            .iter()
-            .map(|release| Row::Holding(voucher, release.buyer))
-            .collect();
+        let buyers = releases.iter().map(|release| release.buyer);
+        let mut rows: Vec<Row> = buyers.map(|buyer| Row::Holding(voucher, buyer)).collect();
         rows.push(Row::Voucher(voucher));
-        let release = |changes: &mut Changes, book: &mut Book| {
-            let row = changes
-                .voucher_mut(book, voucher)
-                .ok_or_else(|| unknown(RELEASE, voucher))?;
-            row.stock_units += releases.iter().map(|it| it.quantity).sum::<u32>();
-            if row.stock_units > row.total_units {
-                return Err(Fault::broken(RELEASE, "more units back than there are"));
-            }
-            let limit = row.terms.per_buyer_limit;
-            for release in releases {
-                changes
-                    .holding_mut(book, voucher, release.buyer, limit)
-                    .remove(release.quantity)
-                    .map_err(|refused| Fault::broken(RELEASE, refused))?;
-            }
-            let followed = changes.follow(book, voucher, releases.iter().map(change).collect());
-            followed.ok_or_else(|| unknown(RELEASE, voucher))
-        };
-        self.statement(RELEASE, rows, release).await
+        self.statement("unit_of_work.release", rows, |changes, book| {
+            changes.release(book, voucher, releases)
+        })
+        .await
     }
 
     async fn record_adjustment(
         &mut self,
         adjustment: &NewAdjustment,
     ) -> Result<AdjustmentReply, Fault> {
-        const RECORD: &str = "unit_of_work.record_adjustment";
-        let voucher = adjustment.voucher;
-        let key = adjustment.key.clone().map(|key| (voucher, key));
-        let row = key
-            .clone()
-            .map(|(voucher, key)| Row::AdjustmentKey(voucher, key));
-        let record = |changes: &mut Changes, book: &mut Book| {
-            changes
-                .voucher(book, voucher)
-                .ok_or_else(|| unknown(RECORD, voucher))?;
-            if let Some(known) = key
-                .as_ref()
-                .and_then(|key| changes.adjustment_of(book, key))
-            {
-                return Ok(if known.delta == adjustment.delta {
-                    AdjustmentReply::Recorded(known.clone())
-                } else {
-                    AdjustmentReply::KeyReused
-                });
-            }
-            let recorded = Adjustment {
-                id: book.next_adjustment(),
-                delta: adjustment.delta,
-                state: AdjustmentState::Pending,
-            };
-            if let Some(key) = key {
-                changes.adjustment_keys.insert(key, recorded.id);
-            }
-            let row = AdjustmentRow {
-                voucher,
-                adjustment: recorded.clone(),
-            };
-            changes.adjustments.insert(recorded.id, row);
-            Ok(AdjustmentReply::Recorded(recorded))
-        };
-        self.statement(RECORD, row, record).await
+        let key = adjustment.key.clone();
+        let row = key.map(|key| Row::AdjustmentKey(adjustment.voucher, key));
+        self.statement("unit_of_work.record_adjustment", row, |changes, book| {
+            changes.record_adjustment(book, adjustment)
+        })
+        .await
     }
 
     async fn add_units(
@@ -281,51 +219,27 @@ impl UnitOfWork for Transaction {
         adjustment: AdjustmentId,
         units: u32,
     ) -> Result<GateVersion, Fault> {
-        const ADD_UNITS: &str = "unit_of_work.add_units";
         let rows = [Row::Adjustment(adjustment), Row::Voucher(voucher)];
-        let add = |changes: &mut Changes, book: &mut Book| {
-            let known = changes.adjustment(book, adjustment);
-            let fits = known.is_some_and(|row| {
-                row.voucher == voucher && i64::from(row.adjustment.delta) == i64::from(units)
-            });
-            if !fits || !changes.settle_adjustment(book, adjustment, AdjustmentState::Applied) {
-                return Err(Fault::broken(ADD_UNITS, "the adjustment is not pending"));
-            }
-            let row = changes
-                .voucher_mut(book, voucher)
-                .ok_or_else(|| unknown(ADD_UNITS, voucher))?;
-            row.total_units += units;
-            row.stock_units += units;
-            let added = vec![GateChange::AddUnits { units }];
-            let followed = changes.follow(book, voucher, added);
-            followed.ok_or_else(|| unknown(ADD_UNITS, voucher))
-        };
-        self.statement(ADD_UNITS, rows, add).await
+        self.statement("unit_of_work.add_units", rows, |changes, book| {
+            changes.add_units(book, voucher, adjustment, units)
+        })
+        .await
     }
 
     async fn refuse_adjustment(&mut self, adjustment: AdjustmentId) -> Result<(), Fault> {
-        const REFUSE: &str = "unit_of_work.refuse_adjustment";
-        let refuse = |changes: &mut Changes, book: &mut Book| {
-            let known = changes.adjustment(book, adjustment);
-            match known.map(|row| row.adjustment.state) {
-                Some(AdjustmentState::Pending) => {
-                    changes.settle_adjustment(book, adjustment, AdjustmentState::Refused);
-                    Ok(())
-                }
-                Some(AdjustmentState::Refused) => Ok(()),
-                _ => Err(Fault::broken(REFUSE, "the adjustment is not pending")),
-            }
-        };
         let rows = [Row::Adjustment(adjustment)];
-        self.statement(REFUSE, rows, refuse).await
+        self.statement("unit_of_work.refuse_adjustment", rows, |changes, book| {
+            changes.refuse_adjustment(book, adjustment)
+        })
+        .await
     }
 
     async fn adjustment(&mut self, id: AdjustmentId) -> Result<Option<Adjustment>, Fault> {
-        let look = |changes: &mut Changes, book: &mut Book| {
+        self.statement("unit_of_work.adjustment", [], |changes, book| {
             let row = changes.adjustment(book, id);
             Ok(row.map(|row| row.adjustment.clone()))
-        };
-        self.statement("unit_of_work.adjustment", [], look).await
+        })
+        .await
     }
 
     async fn push_update(
@@ -335,12 +249,62 @@ impl UnitOfWork for Transaction {
     ) -> Result<GateVersion, Fault> {
         const PUSH_UPDATE: &str = "unit_of_work.push_update";
         let pushed = changes.to_vec();
-        let push = |changes: &mut Changes, book: &mut Book| {
-            let followed = changes.follow(book, voucher, pushed);
-            followed.ok_or_else(|| unknown(PUSH_UPDATE, voucher))
+        let rows = [Row::Voucher(voucher)];
+        self.statement(PUSH_UPDATE, rows, |changes, book| {
+            changes.push_update(book, PUSH_UPDATE, voucher, pushed)
+        })
+        .await
+    }
+
+    async fn mark_retired(&mut self, voucher: VoucherId) -> Result<(), Fault> {
+        let rows = [Row::Voucher(voucher)];
+        self.statement("unit_of_work.mark_retired", rows, |changes, book| {
+            changes.mark_retired(book, voucher)
+        })
+        .await
+    }
+
+    async fn append_events(&mut self, events: &[NewEvent]) -> Result<(), Fault> {
+        const APPEND_EVENTS: &str = "unit_of_work.append_events";
+        at_most(APPEND_EVENTS, events.len(), EVENTS_MAX)?;
+        let now = self.clock_time();
+        self.statement(APPEND_EVENTS, [], |changes, _| {
+            changes.events.extend(events.iter().map(|it| (*it, now)));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn record_payment(
+        &mut self,
+        payment: &PaymentRecord,
+    ) -> Result<Option<PaymentRecord>, Fault> {
+        let rows = [Row::Payment(payment.payment.clone())];
+        self.statement("unit_of_work.record_payment", rows, |changes, book| {
+            Ok(changes.record_payment(book, payment))
+        })
+        .await
+    }
+
+    async fn record_refund(
+        &mut self,
+        order: OrderId,
+        payment: &PaymentId,
+        amount: Money,
+        reason: RefundReason,
+    ) -> Result<(), Fault> {
+        let refund = NewRefund {
+            order,
+            amount,
+            reason,
+            at: self.clock_time(),
         };
-        self.statement(PUSH_UPDATE, [Row::Voucher(voucher)], push)
-            .await
+        let rows = [Row::Refund(payment.clone())];
+        self.statement("unit_of_work.record_refund", rows, |changes, book| {
+            changes.record_refund(book, payment, refund);
+            Ok(())
+        })
+        .await
     }
 
     async fn commit(mut self: Box<Self>) -> Result<(), Fault> {
@@ -355,17 +319,5 @@ impl UnitOfWork for Transaction {
         let changes = std::mem::take(&mut self.changes);
         self.ledger.state().book.commit(changes);
         call.answer(())
-    }
-}
-
-fn unknown(name: &'static str, voucher: VoucherId) -> Fault {
-    Fault::broken(name, format!("there is no voucher {voucher}"))
-}
-
-fn change(release: &Release) -> GateChange {
-    GateChange::Release {
-        order: release.order,
-        buyer: release.buyer,
-        quantity: release.quantity,
     }
 }

@@ -146,7 +146,8 @@ fn a_message_that_cannot_be_applied_is_parked_and_blocks_nobody() {
         Verdict::Confirmed,
     ];
     assert_eq!(verdicts, expected);
-    assert_eq!(world.ledger.parked().len(), 2);
+    let parked = now(world.book.parked.list(true, None, 100)).unwrap();
+    assert_eq!(parked.items.len(), 2);
 }
 
 #[test]
@@ -250,7 +251,7 @@ fn an_unreadable_entry_moves_the_position_and_takes_no_number() {
     batch.items = vec![BatchItem::Unreadable { entry, body }];
     batch.up_to = entry;
     let applied = now(world.book.admissions.apply(&batch)).unwrap();
-    let Applied::Committed { verdicts, head } = applied else {
+    let Applied::Committed { verdicts, head, .. } = applied else {
         panic!("{applied:?}");
     };
     assert_eq!(verdicts, [Verdict::Parked(ParkReason::Unreadable)]);

@@ -1,0 +1,133 @@
+//! What reconciliation needs of the ledger: sets of orders, repairs, and reports.
+
+use async_trait::async_trait;
+use seckill_domain::invariants::Tally;
+use seckill_domain::{Claim, OrderId, OrderStatus, Timestamp, VoucherId};
+
+use super::Page;
+use crate::Fault;
+
+/// A difference between gate and ledger about one order that persisted over two looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// About which order.
+    pub claim: Claim,
+    /// What is wrong.
+    pub kind: DifferenceKind,
+    /// Whether it was repaired; `false` in a dry run, and if the order moved in between.
+    pub repaired: bool,
+}
+
+/// What can be wrong about an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DifferenceKind {
+    /// The gate gave units, and the message still stands in the stream: it will be delivered.
+    NotDelivered,
+    /// The gate gave units, and the message is gone: it is appended again from the holder.
+    MessageGone,
+    /// The ledger has the order live, and the gate does not hold it: the holder is restored.
+    HolderGone,
+    /// The ledger gave the units back, and the gate still holds them: they are released again.
+    NotReleased,
+}
+
+/// What a reconciliation found about one voucher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VoucherFinding {
+    /// Which voucher.
+    pub voucher: VoucherId,
+    /// Each term of conservation, at the position of the second look.
+    pub tally: Tally,
+    /// Whether nothing moved in between, and the tally holds.
+    pub holds: bool,
+    /// Units by which the gate's free stock is off although every order agrees; then the sale is
+    /// loaded again.
+    pub free_drift: i64,
+    /// Differences about orders.
+    pub differences: Vec<Difference>,
+}
+
+/// A reconciliation that ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Its number; 0 before it is stored.
+    pub id: u64,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Timestamp,
+    /// Whether closed vouchers were looked at too.
+    pub full: bool,
+    /// Whether nothing was repaired on purpose.
+    pub dry_run: bool,
+    /// What was found, voucher by voucher.
+    pub vouchers: Vec<VoucherFinding>,
+}
+
+impl Report {
+    /// Orders that differed.
+    pub fn differences(&self) -> usize {
+        self.vouchers
+            .iter()
+            .map(|found| found.differences.len())
+            .sum()
+    }
+
+    /// Differences that were repaired, and sales that were loaded again.
+    pub fn repairs(&self) -> usize {
+        let orders = self.vouchers.iter().flat_map(|found| &found.differences);
+        let reloads = self
+            .vouchers
+            .iter()
+            .filter(|found| found.free_drift != 0 && !self.dry_run);
+        orders.filter(|difference| difference.repaired).count() + reloads.count()
+    }
+}
+
+/// An order of the ledger, for comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerOrder {
+    /// Who has or had what.
+    pub claim: Claim,
+    /// Where it is.
+    pub status: OrderStatus,
+}
+
+/// The ledger's side of reconciliation.
+#[async_trait]
+pub trait Reconciliations: Send + Sync {
+    /// A voucher's live orders by rising id, those after `after`, at most `max` (1 to 1,000).
+    async fn live_orders(
+        &self,
+        voucher: VoucherId,
+        after: OrderId,
+        max: usize,
+    ) -> Result<Vec<LedgerOrder>, Fault>;
+
+    /// Those of these orders that the ledger has, parked ones as queued. At most 1,000.
+    async fn orders(&self, ids: &[OrderId]) -> Result<Vec<LedgerOrder>, Fault>;
+
+    /// Of these orders, those whose release stands in an update that the gate was not confirmed to
+    /// have. At most 1,000.
+    async fn being_released(
+        &self,
+        voucher: VoucherId,
+        ids: &[OrderId],
+    ) -> Result<Vec<OrderId>, Fault>;
+
+    /// Repairs a difference with an update for the gate, in a transaction that locks the order and
+    /// finds it as `seen` (`None`: the ledger does not have it). `false` if it moved; then nothing
+    /// changed.
+    async fn repair(
+        &self,
+        kind: DifferenceKind,
+        claim: &Claim,
+        seen: Option<OrderStatus>,
+    ) -> Result<bool, Fault>;
+
+    /// Stores a report. Returns its number.
+    async fn store(&self, report: &Report) -> Result<u64, Fault>;
+
+    /// Reports, newest first, those before `before`, at most `limit` (1 to 100).
+    async fn reports(&self, before: Option<u64>, limit: usize) -> Result<Page<Report>, Fault>;
+}

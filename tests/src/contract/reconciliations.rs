@@ -1,0 +1,357 @@
+//! `Reconciliations`: sets of orders to compare, and repairs.
+
+use futures::join;
+use seckill_application::ports::{DifferenceKind, LedgerOrder, Verdict};
+use seckill_domain::{
+    Claim, Decision, GateChange, GateUpdate, GateVersion, Order, OrderId, OrderStatus, Stage,
+    Voucher, VoucherId,
+};
+
+use super::desk::{Desk, claim};
+use super::stall::new_order;
+use super::{LedgerHarness, promises};
+
+promises! { reconciliations over dyn LedgerHarness:
+    live_orders_come_by_rising_id_page_by_page,
+    only_orders_with_units_are_live,
+    orders_are_told_whatever_their_stage,
+    a_parked_order_is_told_as_queued,
+    a_release_is_under_way_until_the_gate_has_it,
+    releases_are_told_from_other_changes,
+    a_message_that_is_gone_is_appended_again,
+    a_holder_that_is_gone_is_restored,
+    what_was_not_released_is_released_again,
+    a_repair_of_what_has_moved_changes_nothing,
+    a_repair_waits_for_whoever_has_the_order,
+    a_parked_order_is_not_missing,
+    a_message_that_stands_is_nothing_to_repair,
+}
+
+/// Without keys, which nobody compares.
+fn bare(orders: Vec<LedgerOrder>) -> Vec<LedgerOrder> {
+    let bare = orders.into_iter().map(|mut order| {
+        order.claim.key = None;
+        order
+    });
+    bare.collect()
+}
+
+async fn live(desk: &Desk<'_>, voucher: &Voucher, after: OrderId, max: usize) -> Vec<LedgerOrder> {
+    let books = &desk.ports.reconciliations;
+    let live = books.live_orders(voucher.id, after, max).await.unwrap();
+    bare(live)
+}
+
+async fn orders(desk: &Desk<'_>, ids: &[OrderId]) -> Vec<LedgerOrder> {
+    let orders = desk.ports.reconciliations.orders(ids).await.unwrap();
+    let mut orders = bare(orders);
+    orders.sort_by_key(|order| order.claim.order);
+    orders
+}
+
+fn seen(claim: &Claim, status: OrderStatus) -> LedgerOrder {
+    let claim = claim.clone();
+    LedgerOrder { claim, status }
+}
+
+const START: OrderId = OrderId::new(0);
+
+/// A grant that is parked, because the order belongs to a draft.
+async fn parked(desk: &Desk<'_>) -> Claim {
+    let draft = desk.draft(5, super::desk::terms(2)).await;
+    let claim = claim(&draft, 1, 2);
+    let verdict = desk.apply_one(Decision::Granted(claim.clone())).await;
+    assert!(matches!(verdict, Verdict::Parked(_)));
+    claim
+}
+
+async fn being_released(desk: &Desk<'_>, voucher: &Voucher, ids: &[OrderId]) -> Vec<OrderId> {
+    let books = &desk.ports.reconciliations;
+    let released = books.being_released(voucher.id, ids).await;
+    let mut released = released.unwrap();
+    released.sort();
+    released
+}
+
+async fn repair(
+    desk: &Desk<'_>,
+    kind: DifferenceKind,
+    claim: &Claim,
+    seen: Option<OrderStatus>,
+) -> bool {
+    let books = &desk.ports.reconciliations;
+    books.repair(kind, claim, seen).await.unwrap()
+}
+
+/// The one update that a repair has left.
+async fn repaired(desk: &Desk<'_>, voucher: &Voucher, after: GateVersion) -> GateChange {
+    let updates = desk.ports.updates.after(voucher.id, after, 10).await;
+    let mut updates = updates.unwrap();
+    assert_eq!(updates.len(), 1, "{updates:?}");
+    let GateUpdate {
+        version,
+        mut changes,
+        ..
+    } = updates.remove(0);
+    assert_eq!(version, after.next());
+    assert_eq!(desk.stored(voucher.id).await.version, version);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    changes.remove(0)
+}
+
+async fn live_orders_come_by_rising_id_page_by_page(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let [voucher, other] = [desk.voucher(9, 3).await, desk.voucher(9, 3).await];
+    let mut expected = Vec::new();
+    for buyer in 1..=5 {
+        let claim = desk.granted(&voucher, buyer, 1).await;
+        expected.push(seen(&claim, OrderStatus::PendingPayment));
+        desk.granted(&other, buyer, 1).await;
+    }
+    expected.sort_by_key(|order| order.claim.order);
+    assert_eq!(live(&desk, &voucher, START, 1_000).await, expected);
+    assert_eq!(live(&desk, &voucher, START, 2).await, expected[..2]);
+    let after = expected[1].claim.order;
+    assert_eq!(live(&desk, &voucher, after, 2).await, expected[2..4]);
+    let after = expected[4].claim.order;
+    assert_eq!(live(&desk, &voucher, after, 2).await, []);
+}
+
+async fn only_orders_with_units_are_live(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 3).await;
+    let mut claims = Vec::new();
+    for buyer in 1..=4 {
+        claims.push(desk.granted(&voucher, buyer, 1).await);
+    }
+    desk.joined(&voucher, 5, 1).await;
+    desk.apply_one(Decision::Lost(claim(&voucher, 6, 1))).await;
+    desk.pay(&claims[0]).await;
+    desk.cancel(&claims[1]).await;
+    desk.turn(&claims[2], Stage::Expired).await;
+    let mut expected = [
+        seen(&claims[0], OrderStatus::Paid),
+        seen(&claims[3], OrderStatus::PendingPayment),
+    ];
+    expected.sort_by_key(|order| order.claim.order);
+    assert_eq!(live(&desk, &voucher, START, 100).await, expected);
+}
+
+async fn orders_are_told_whatever_their_stage(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let [voucher, other] = [desk.voucher(9, 3).await, desk.voucher(9, 3).await];
+    let [paid, cancelled] = [
+        desk.granted(&voucher, 1, 2).await,
+        desk.granted(&other, 2, 1).await,
+    ];
+    let waiting = desk.joined(&voucher, 3, 1).await;
+    let lost = claim(&voucher, 4, 1);
+    desk.apply_one(Decision::Lost(lost.clone())).await;
+    desk.pay(&paid).await;
+    desk.cancel(&cancelled).await;
+    let mut expected = [
+        seen(&paid, OrderStatus::Paid),
+        seen(&cancelled, OrderStatus::Cancelled),
+        seen(&waiting, OrderStatus::Waiting),
+        seen(&lost, OrderStatus::Rejected),
+    ];
+    expected.sort_by_key(|order| order.claim.order);
+    let mut ids: Vec<OrderId> = expected.iter().map(|it| it.claim.order).collect();
+    ids.push(new_order());
+    assert_eq!(orders(&desk, &ids).await, expected);
+    assert_eq!(orders(&desk, &[]).await, []);
+}
+
+async fn a_parked_order_is_told_as_queued(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let claim = parked(&desk).await;
+    let queued = seen(&claim, OrderStatus::Queued);
+    assert_eq!(orders(&desk, &[claim.order]).await, [queued]);
+    let list = desk.ports.parked.list(true, None, 1).await.unwrap();
+    let id = list.items[0].id;
+    desk.ports.parked.discard(id, "seen").await.unwrap();
+    let found = orders(&desk, &[claim.order]).await;
+    assert!(found.iter().all(|it| it.status == OrderStatus::Rejected));
+}
+
+async fn a_release_is_under_way_until_the_gate_has_it(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 1).await;
+    let mut claims = Vec::new();
+    for buyer in 1..=3 {
+        claims.push(desk.granted(&voucher, buyer, 1).await);
+    }
+    let mut ids: Vec<OrderId> = claims.iter().map(|claim| claim.order).collect();
+    let first = desk.cancel(&claims[0]).await;
+    desk.cancel(&claims[1]).await;
+    let mut cancelled = ids[..2].to_vec();
+    cancelled.sort();
+    ids.push(new_order());
+    assert_eq!(being_released(&desk, &voucher, &ids).await, cancelled);
+    assert_eq!(being_released(&desk, &voucher, &ids[1..]).await, [ids[1]]);
+    desk.ports.updates.forget(voucher.id, first).await.unwrap();
+    assert_eq!(being_released(&desk, &voucher, &ids).await, [ids[1]]);
+}
+
+async fn releases_are_told_from_other_changes(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let [voucher, other] = [desk.voucher(9, 1).await, desk.voucher(9, 1).await];
+    let [held, gone] = [claim(&voucher, 1, 1), claim(&voucher, 2, 1)];
+    let release = GateChange::Release {
+        order: gone.order,
+        buyer: gone.buyer,
+        quantity: 1,
+    };
+    let changes = [
+        GateChange::RestoreHolder(held.clone()),
+        GateChange::AppendAgain(held.clone()),
+        GateChange::AddUnits { units: 3 },
+        GateChange::SetTerms(voucher.sale_terms()),
+        release,
+    ];
+    let mut unit = desk.begin().await;
+    unit.push_update(voucher.id, &changes).await.unwrap();
+    unit.commit().await.unwrap();
+    let ids = [held.order, gone.order];
+    assert_eq!(being_released(&desk, &voucher, &ids).await, [gone.order]);
+    assert_eq!(being_released(&desk, &other, &ids).await, []);
+    let start = GateVersion::default();
+    let updates = desk.ports.updates.after(voucher.id, start, 10).await;
+    assert_eq!(updates.unwrap()[0].changes, changes, "kept as they are");
+}
+
+async fn a_message_that_is_gone_is_appended_again(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 2).await;
+    let gone = claim(&voucher, 1, 2);
+    let kind = DifferenceKind::MessageGone;
+    assert!(repair(&desk, kind, &gone, None).await);
+    let change = repaired(&desk, &voucher, voucher.version).await;
+    assert_eq!(change, GateChange::AppendAgain(gone.clone()));
+    assert_eq!(desk.ports.ledger.order(gone.order).await.unwrap(), None);
+    let waits = desk.joined(&voucher, 2, 1).await;
+    let seen = Some(OrderStatus::Waiting);
+    assert!(repair(&desk, kind, &waits, seen).await);
+    let change = repaired(&desk, &voucher, voucher.version.next()).await;
+    assert_eq!(change, GateChange::AppendAgain(waits));
+    assert_eq!(desk.stock(&voucher).await, 9);
+}
+
+async fn a_holder_that_is_gone_is_restored(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 2).await;
+    let held = desk.granted(&voucher, 1, 2).await;
+    let seen = Some(OrderStatus::PendingPayment);
+    let kind = DifferenceKind::HolderGone;
+    assert!(repair(&desk, kind, &held, seen).await);
+    let change = repaired(&desk, &voucher, voucher.version).await;
+    assert_eq!(change, GateChange::RestoreHolder(held));
+    assert_eq!(desk.stock(&voucher).await, 7);
+}
+
+async fn what_was_not_released_is_released_again(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 2).await;
+    let held = desk.granted(&voucher, 1, 2).await;
+    let version = desk.cancel(&held).await;
+    desk.ports
+        .updates
+        .forget(voucher.id, version)
+        .await
+        .unwrap();
+    let seen = Some(OrderStatus::Cancelled);
+    let kind = DifferenceKind::NotReleased;
+    assert!(repair(&desk, kind, &held, seen).await);
+    let expected = GateChange::Release {
+        order: held.order,
+        buyer: held.buyer,
+        quantity: 2,
+    };
+    assert_eq!(repaired(&desk, &voucher, version).await, expected);
+    assert_eq!(desk.stock(&voucher).await, 9, "the ledger had them back");
+    let released = being_released(&desk, &voucher, &[held.order]).await;
+    assert_eq!(released, [held.order]);
+}
+
+async fn a_repair_of_what_has_moved_changes_nothing(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 2).await;
+    let paid = desk.granted(&voucher, 1, 2).await;
+    desk.pay(&paid).await;
+    let stranger = Claim {
+        voucher: VoucherId::new(voucher.id.get() + 1_000),
+        ..claim(&voucher, 2, 1)
+    };
+    let tries = [
+        (DifferenceKind::MessageGone, &paid, None),
+        (
+            DifferenceKind::HolderGone,
+            &paid,
+            Some(OrderStatus::PendingPayment),
+        ),
+        (
+            DifferenceKind::NotReleased,
+            &paid,
+            Some(OrderStatus::Cancelled),
+        ),
+        (DifferenceKind::MessageGone, &stranger, None),
+    ];
+    for (kind, claim, seen) in tries {
+        assert!(!repair(&desk, kind, claim, seen).await, "{kind:?}");
+    }
+    let unknown = claim(&voucher, 3, 1);
+    let seen = Some(OrderStatus::Waiting);
+    assert!(!repair(&desk, DifferenceKind::MessageGone, &unknown, seen).await);
+    assert_eq!(desk.stored(voucher.id).await.version, voucher.version);
+    let start = GateVersion::default();
+    let updates = desk.ports.updates.after(voucher.id, start, 10).await;
+    assert_eq!(updates.unwrap(), []);
+}
+
+/// Or an order that is cancelled at this moment is restored for ever.
+async fn a_repair_waits_for_whoever_has_the_order(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 2).await;
+    let held = desk.granted(&voucher, 1, 2).await;
+    let mut first = desk.begin().await;
+    let order = first.lock_order(held.order).await.unwrap().unwrap();
+    let cancelled = Order {
+        stage: Stage::Cancelled,
+        ..order
+    };
+    let cancel = async {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        let from = OrderStatus::PendingPayment;
+        assert_eq!(first.save_orders(from, &[cancelled]).await.unwrap(), 1);
+        let releases = [super::desk::release(&held)];
+        first.release(voucher.id, &releases).await.unwrap();
+        first.commit().await.unwrap();
+    };
+    let seen = Some(OrderStatus::PendingPayment);
+    let repair = repair(&desk, DifferenceKind::HolderGone, &held, seen);
+    let (repaired, ()) = join!(repair, cancel);
+    assert!(!repaired);
+    let start = GateVersion::default();
+    let updates = desk.ports.updates.after(voucher.id, start, 10).await;
+    assert_eq!(updates.unwrap().len(), 1, "the release alone");
+}
+
+async fn a_parked_order_is_not_missing(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let parked = parked(&desk).await;
+    assert!(!repair(&desk, DifferenceKind::MessageGone, &parked, None).await);
+}
+
+async fn a_message_that_stands_is_nothing_to_repair(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 2).await;
+    let books = &desk.ports.reconciliations;
+    let fault = books
+        .repair(DifferenceKind::NotDelivered, &claim(&voucher, 1, 1), None)
+        .await
+        .unwrap_err();
+    assert!(!fault.is_retryable());
+    assert_eq!(desk.stored(voucher.id).await.version, voucher.version);
+}

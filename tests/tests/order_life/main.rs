@@ -1,0 +1,14 @@
+//! The life of an order after the grant, as the use cases live it: over the in-memory adapters,
+//! whose clock moves only when everybody waits.
+
+mod expiry;
+mod money;
+mod parked;
+mod payments;
+mod reconcile;
+mod retire;
+mod slow;
+mod telling;
+mod under_load;
+mod waitlist;
+mod world;

@@ -1,0 +1,212 @@
+//! Messages that cannot be applied: they block nobody, their units are counted, and an
+//! administrator settles them.
+
+use seckill_application::PaymentNotice;
+use seckill_application::ports::{ParkReason, ParkedMessage, ParkedReply, PaymentOutcome};
+use seckill_domain::{Claim, Decision, Held, OrderId, OrderStatus, RejectReason, Stage, VoucherId};
+
+use crate::world::{MINUTE, Offer, PARTITION, PRICE_MINOR, World, buyer, money, payment};
+
+fn waiting(world: &World) -> Vec<ParkedMessage> {
+    world
+        .alone(world.parked.list(true, None, 100))
+        .unwrap()
+        .items
+}
+
+fn claim(voucher: VoucherId, order: OrderId, number: u64) -> Claim {
+    Claim {
+        order,
+        voucher,
+        buyer: buyer(number),
+        quantity: 1,
+        key: None,
+    }
+}
+
+fn parked_units(world: &World, voucher: VoucherId) -> i64 {
+    let balance = world.run(world.balance.run(voucher)).unwrap().unwrap();
+    assert!(balance.holds, "{balance:?}");
+    balance.tally.parked
+}
+
+/// A grant that the gate made and the ledger cannot apply: its order id is another buyer's.
+fn collided(world: &World, voucher: VoucherId, order: OrderId, number: u64) -> Claim {
+    let claim = claim(voucher, order, number);
+    let held = Held {
+        order,
+        quantity: 1,
+        promoted: false,
+    };
+    assert!(world.store.plant_holder(voucher, claim.buyer, held));
+    assert!(world.store.shift_free(voucher, -1));
+    let granted = vec![Decision::Granted(claim.clone())];
+    assert!(world.store.plant_decisions(PARTITION, granted));
+    world.settle();
+    claim
+}
+
+#[test]
+fn a_foreign_entry_blocks_nobody_and_is_discarded() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    world.bought(voucher, 1, 1);
+    world
+        .store
+        .plant_entry(PARTITION, "not ours \u{706b}")
+        .unwrap();
+    let after = world.bought(voucher, 2, 1);
+    assert_eq!(world.status(after), OrderStatus::PendingPayment);
+    let messages = waiting(&world);
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0].raw, "not ours \u{706b}");
+    let id = messages[0].id;
+    let unfit = ParkedReply::StillUnfit(ParkReason::Unreadable);
+    assert_eq!(world.run(world.parked.replay(id)).unwrap(), unfit);
+    for _ in 0..2 {
+        let reply = world.run(world.parked.discard(id, "not ours")).unwrap();
+        assert_eq!(reply, ParkedReply::Settled);
+    }
+    assert_eq!(waiting(&world), []);
+    let replay = world.run(world.parked.replay(id)).unwrap();
+    assert_eq!(replay, ParkedReply::Conflict);
+    world.assert_sound(voucher);
+}
+
+#[test]
+fn a_discarded_grant_lets_go_of_what_the_gate_took() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    let claim = collided(&world, voucher, order, 2);
+    assert_eq!(parked_units(&world, voucher), 1);
+    assert_eq!(world.free(voucher), 8);
+    let id = waiting(&world)[0].id;
+    world.book.chaos().fail_after("parked_messages.discard", 1);
+    let reply = world.run(world.parked.discard(id, "collided")).unwrap();
+    assert_eq!(reply, ParkedReply::Settled);
+    assert_eq!(world.free(voucher), 9);
+    assert_eq!(parked_units(&world, voucher), 0);
+    let held = world.alone(world.hot.gate.held_by(voucher, &[claim.buyer]));
+    assert_eq!(held.unwrap().unwrap(), [vec![]]);
+    assert_eq!(world.order(order).buyer, buyer(1), "his stays his");
+    world.bought(voucher, 2, 1);
+    world.assert_sound(voucher);
+}
+
+#[test]
+fn parked_units_stay_counted_through_a_rebuild_of_the_gate() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    let claim = collided(&world, voucher, order, 2);
+    world.store.wipe();
+    world.wanted.request(voucher);
+    world.settle();
+    assert_eq!(world.free(voucher), 8);
+    assert_eq!(parked_units(&world, voucher), 1);
+    let held = world.alone(world.hot.gate.held_by(voucher, &[claim.buyer]));
+    assert_eq!(held.unwrap().unwrap()[0].len(), 1, "he may not buy again");
+    let id = waiting(&world)[0].id;
+    world.run(world.parked.discard(id, "collided")).unwrap();
+    assert_eq!(world.free(voucher), 9);
+    world.assert_sound(voucher);
+}
+
+/// A grant of a voucher that is not on sale, and that is on sale since.
+fn granted_too_early(world: &World) -> (VoucherId, Claim) {
+    let voucher = world.new_draft(Offer::of(10).waitlist(5)).id;
+    // So that the partition is there.
+    world.sale(Offer::of(1));
+    let claim = claim(voucher, OrderId::new(4_711), 1);
+    let granted = vec![Decision::Granted(claim.clone())];
+    assert!(world.store.plant_decisions(PARTITION, granted));
+    world.settle();
+    let steer = seckill_application::SteerCommand::Publish;
+    world.steered(voucher, steer);
+    (voucher, claim)
+}
+
+#[test]
+fn a_replayed_grant_becomes_an_order_that_can_be_paid() {
+    let world = World::new();
+    let (voucher, claim) = granted_too_early(&world);
+    let message = waiting(&world).remove(0);
+    assert_eq!(message.claim, Some(claim.clone()));
+    assert_eq!(message.reason, ParkReason::UnknownVoucher);
+    assert_eq!(parked_units(&world, voucher), i64::from(message.units));
+    world.book.chaos().fail_after("parked_messages.replay", 1);
+    let reply = world.run(world.parked.replay(message.id)).unwrap();
+    assert_eq!(reply, ParkedReply::Settled);
+    assert_eq!(world.status(claim.order), OrderStatus::PendingPayment);
+    assert_eq!(parked_units(&world, voucher), 0);
+    let paid = world.run(world.pay.run(claim.order, claim.buyer, &payment("pay-1")));
+    paid.unwrap();
+    assert_eq!(world.status(claim.order), OrderStatus::Paid);
+    assert_eq!(world.free(voucher), 9);
+    world.assert_sound(voucher);
+    let discard = world.run(world.parked.discard(message.id, "no")).unwrap();
+    assert_eq!(discard, ParkedReply::Conflict);
+}
+
+#[test]
+fn a_replayed_grant_that_nobody_pays_expires() {
+    let world = World::new();
+    let (voucher, claim) = granted_too_early(&world);
+    let message = waiting(&world).remove(0);
+    world.pass(60 * MINUTE);
+    world.run(world.parked.replay(message.id)).unwrap();
+    assert_eq!(world.run(world.expire.sweep()).unwrap(), 0);
+    world.pass(15 * MINUTE);
+    assert_eq!(world.run(world.expire.sweep()).unwrap(), 1);
+    assert_eq!(world.status(claim.order), OrderStatus::Expired);
+    world.assert_sound(voucher);
+    assert_eq!(world.free(voucher), 10);
+}
+
+#[test]
+fn a_discarded_order_says_why_to_its_buyer() {
+    let world = World::new();
+    let (voucher, claim) = granted_too_early(&world);
+    let message = waiting(&world).remove(0);
+    world
+        .run(world.parked.discard(message.id, "forged"))
+        .unwrap();
+    let found = world.run(world.orders.find(claim.order, claim.buyer));
+    let view = found.unwrap().expect("he can read it");
+    let reason = RejectReason::Discarded;
+    assert_eq!(view.order.stage, Stage::Rejected { reason });
+    assert_eq!(world.free(voucher), 10);
+    world.assert_sound(voucher);
+}
+
+#[test]
+fn units_that_a_discarded_message_frees_go_to_whoever_waits() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(2).waitlist(5));
+    let order = world.bought(voucher, 1, 1);
+    collided(&world, voucher, order, 2);
+    let waits = world.waiting(voucher, 3, 1);
+    let id = waiting(&world)[0].id;
+    world.run(world.parked.discard(id, "collided")).unwrap();
+    world.settle();
+    assert_eq!(world.status(waits), OrderStatus::PendingPayment);
+    world.assert_sound(voucher);
+}
+
+/// Or a payment that came while an administrator had not looked yet would go back for no reason.
+#[test]
+fn money_for_a_parked_order_is_asked_to_come_again() {
+    let world = World::new();
+    let (_, claim) = granted_too_early(&world);
+    let notice = PaymentNotice {
+        payment: payment("pay-1"),
+        order: claim.order,
+        amount: money(PRICE_MINOR),
+    };
+    assert_eq!(world.run(world.hear.run(&notice)).unwrap(), None);
+    let id = waiting(&world)[0].id;
+    world.run(world.parked.replay(id)).unwrap();
+    let outcome = world.run(world.hear.run(&notice)).unwrap();
+    assert_eq!(outcome, Some(PaymentOutcome::Paid));
+}

@@ -1,0 +1,214 @@
+//! Paying and cancelling: each once, however often it is asked for.
+
+use futures::future::join_all;
+use seckill_application::{CancelReply, PayReply, Purchase};
+use seckill_domain::{EventId, EventKind, Forbidden, OrderStatus, Stage};
+
+use crate::world::{MINUTE, Offer, World, buyer, payment};
+
+#[test]
+fn ten_payments_at_once_with_one_payment_id_are_one_payment() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    let id = payment("pay-1");
+    let pays = (0..10).map(|_| world.pay.run(order, buyer(1), &id));
+    for reply in world.run(join_all(pays)) {
+        let PayReply::Paid(paid) = reply.unwrap() else {
+            panic!("not paid");
+        };
+        assert_eq!(
+            paid.stage,
+            Stage::Paid {
+                payment: id.clone()
+            }
+        );
+    }
+    let events = world.ledger.events.of_order(order, EventId::default(), 100);
+    let events = world.alone(events).unwrap();
+    let paid = EventKind::Order(OrderStatus::Paid);
+    let times = events.iter().filter(|event| event.what.kind == paid);
+    assert_eq!(times.count(), 1);
+    world.assert_sound(voucher);
+}
+
+#[test]
+fn of_ten_payments_at_once_with_different_ids_one_pays() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    let ids: Vec<_> = (0..10).map(|n| payment(&format!("pay-{n}"))).collect();
+    let pays = ids.iter().map(|id| world.pay.run(order, buyer(1), id));
+    let replies = world.run(join_all(pays));
+    let replies: Vec<PayReply> = replies.into_iter().map(Result::unwrap).collect();
+    let paid = replies.iter().filter(|it| matches!(it, PayReply::Paid(_)));
+    assert_eq!(paid.count(), 1);
+    let refused = PayReply::Refused(Forbidden::Paid);
+    assert_eq!(replies.iter().filter(|it| **it == refused).count(), 9);
+}
+
+#[test]
+fn a_payment_whose_answer_is_lost_is_answered_all_the_same() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    world.book.chaos().fail_after("unit_of_work.commit", 1);
+    let reply = world.run(world.pay.run(order, buyer(1), &payment("pay-1")));
+    assert!(matches!(reply, Ok(PayReply::Paid(_))), "{reply:?}");
+    assert_eq!(world.book.chaos().struck(), 1);
+}
+
+#[test]
+fn a_declined_payment_takes_nothing_and_another_one_pays() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    let declined = world.run(world.pay.run(order, buyer(1), &payment("decline-1")));
+    assert!(matches!(declined, Ok(PayReply::Declined(_))));
+    assert_eq!(world.status(order), OrderStatus::PendingPayment);
+    let paid = world.run(world.pay.run(order, buyer(1), &payment("pay-1")));
+    assert!(matches!(paid, Ok(PayReply::Paid(_))));
+}
+
+#[test]
+fn a_payment_belongs_to_one_order() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let [one, two] = [world.bought(voucher, 1, 1), world.bought(voucher, 2, 1)];
+    let id = payment("pay-1");
+    let paid = world.run(world.pay.run(one, buyer(1), &id)).unwrap();
+    assert!(matches!(paid, PayReply::Paid(_)));
+    let used = world.run(world.pay.run(two, buyer(2), &id)).unwrap();
+    assert_eq!(used, PayReply::PaymentUsed);
+    assert_eq!(world.status(two), OrderStatus::PendingPayment);
+}
+
+#[test]
+fn somebody_elses_order_can_be_neither_paid_nor_cancelled() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    let paid = world.run(world.pay.run(order, buyer(2), &payment("pay-1")));
+    assert_eq!(paid.unwrap(), PayReply::NotFound);
+    let cancelled = world.run(world.cancel.run(order, buyer(2)));
+    assert_eq!(cancelled.unwrap(), CancelReply::NotFound);
+    assert_eq!(world.status(order), OrderStatus::PendingPayment);
+}
+
+#[test]
+fn sixteen_cancellations_at_once_give_one_unit_back_and_the_buyer_may_buy_again() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    let cancels = (0..16).map(|_| world.cancel.run(order, buyer(1)));
+    for reply in world.run(join_all(cancels)) {
+        let CancelReply::Cancelled(cancelled) = reply.unwrap() else {
+            panic!("not cancelled");
+        };
+        assert_eq!(cancelled.status(), OrderStatus::Cancelled);
+    }
+    world.settle();
+    assert_eq!(world.free(voucher), 10);
+    world.assert_sound(voucher);
+    let again = world.bought(voucher, 1, 1);
+    assert_ne!(again, order);
+    assert_eq!(world.free(voucher), 9);
+}
+
+#[test]
+fn a_cancellation_whose_answer_is_lost_gives_its_units_back_once() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10).limit(3));
+    let order = world.bought(voucher, 1, 3);
+    world.book.chaos().fail_after("unit_of_work.commit", 1);
+    world.store.chaos().fail_after("purchase_gate.follow", 1);
+    let reply = world.run(world.cancel.run(order, buyer(1)));
+    assert!(matches!(reply, Ok(CancelReply::Cancelled(_))), "{reply:?}");
+    world.settle();
+    assert_eq!(world.free(voucher), 10);
+    let struck = (world.book.chaos().struck(), world.store.chaos().struck());
+    assert_eq!(struck, (1, 1));
+    world.assert_sound(voucher);
+}
+
+#[test]
+fn what_ended_one_way_does_not_end_another() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let [paid, cancelled, overdue, expired] =
+        [1, 2, 3, 4].map(|number| world.bought(voucher, number, 1));
+    world.run(world.cancel.run(cancelled, buyer(2))).unwrap();
+    let pay = |order, number| {
+        let id = payment(&format!("pay-{number}"));
+        world.run(async { world.pay.run(order, buyer(number), &id).await.unwrap() })
+    };
+    let cancel = |order, number| world.run(world.cancel.run(order, buyer(number))).unwrap();
+    assert!(matches!(pay(paid, 1), PayReply::Paid(_)));
+    assert_eq!(cancel(paid, 1), CancelReply::Refused(Forbidden::Paid));
+    assert_eq!(pay(cancelled, 2), PayReply::Refused(Forbidden::Cancelled));
+    world.pass(15 * MINUTE);
+    // Swept or not, the window has ended.
+    assert_eq!(pay(overdue, 3), PayReply::Refused(Forbidden::Expired));
+    assert_eq!(cancel(overdue, 3), CancelReply::Refused(Forbidden::Expired));
+    assert_eq!(world.status(overdue), OrderStatus::PendingPayment);
+    world.run(world.expire.sweep()).unwrap();
+    assert_eq!(pay(expired, 4), PayReply::Refused(Forbidden::Expired));
+    assert_eq!(cancel(expired, 4), CancelReply::Refused(Forbidden::Expired));
+    assert_eq!(world.status(overdue), OrderStatus::Expired);
+    world.settle();
+    assert_eq!(world.free(voucher), 9);
+}
+
+#[test]
+fn an_order_that_is_queued_is_waited_for_and_then_told_as_queued() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.granted(voucher, 1, 1);
+    // The writer does not work.
+    let began = world.clock_ms();
+    let id = payment("pay-1");
+    let early = world.alone(world.pay.run(order, buyer(1), &id)).unwrap();
+    assert_eq!(early, PayReply::Refused(Forbidden::Queued));
+    let waited = world.clock_ms() - began;
+    assert!((2_000..2_500).contains(&waited), "{waited} ms");
+    let cancel = world.alone(world.cancel.run(order, buyer(1))).unwrap();
+    assert_eq!(cancel, CancelReply::Refused(Forbidden::Queued));
+    let paid = world.run(world.pay.run(order, buyer(1), &id)).unwrap();
+    assert!(matches!(paid, PayReply::Paid(_)));
+}
+
+#[test]
+fn a_replay_says_what_the_order_has_become() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(1).waitlist(5));
+    let ask = |number| {
+        let key = Some("the-key".parse().expect("a key"));
+        let request = seckill_application::PurchaseRequest {
+            key,
+            ..crate::world::request(voucher, number, 1)
+        };
+        world.run(world.purchase.run(request)).unwrap()
+    };
+    let Purchase::Granted { order, .. } = ask(1) else {
+        panic!("not granted");
+    };
+    let Purchase::Waitlisted { order: waits, .. } = ask(2) else {
+        panic!("no place");
+    };
+    world.settle();
+    world
+        .run(world.pay.run(order, buyer(1), &payment("pay-1")))
+        .unwrap();
+    let status = OrderStatus::Paid;
+    assert_eq!(ask(1), Purchase::Granted { order, status });
+    // Long after the gate has forgotten when it decided.
+    world.pass(5 * MINUTE);
+    world.trim();
+    let expected = Purchase::Waitlisted {
+        order: waits,
+        position: 1,
+        status: OrderStatus::Waiting,
+        joined: false,
+    };
+    assert_eq!(ask(2), expected);
+}

@@ -1,0 +1,157 @@
+//! Closed sales leave the gate, and repeats are still answered.
+
+use seckill_application::{PayReply, Purchase, PurchaseRequest, RefundReply, SteerCommand};
+use seckill_domain::{OrderId, OrderStatus, VoucherId};
+
+use crate::world::{MINUTE, Offer, World, buyer, payment, request};
+
+fn retire(world: &World) -> usize {
+    world.run(world.retire.run()).unwrap()
+}
+
+fn is_retired(world: &World, voucher: VoucherId) -> bool {
+    let found = world.alone(world.ledger.ledger.voucher(voucher)).unwrap();
+    found.unwrap().retired
+}
+
+fn at_gate(world: &World, voucher: VoucherId) -> bool {
+    let facts = world.alone(world.hot.gate.facts(&[voucher])).unwrap();
+    facts[0].is_some()
+}
+
+fn keyed(voucher: VoucherId, number: u64, quantity: u32) -> PurchaseRequest {
+    PurchaseRequest {
+        key: Some("the-key".parse().expect("a key")),
+        ..request(voucher, number, quantity)
+    }
+}
+
+/// A sale that is over, with one order paid.
+fn over(world: &World) -> (VoucherId, OrderId) {
+    let voucher = world.sale(Offer::of(10).limit(2).waitlist(5));
+    let asked = world.run(world.purchase.run(keyed(voucher, 1, 2))).unwrap();
+    let Purchase::Granted { order, .. } = asked else {
+        panic!("{asked:?}");
+    };
+    world.settle();
+    world
+        .run(world.pay.run(order, buyer(1), &payment("pay-1")))
+        .unwrap();
+    world.steered(voucher, SteerCommand::Close);
+    world.settle();
+    (voucher, order)
+}
+
+#[test]
+fn repeats_are_answered_after_a_sale_has_left_the_gate() {
+    let world = World::new();
+    let (voucher, order) = over(&world);
+    assert_eq!(retire(&world), 1);
+    assert!(is_retired(&world, voucher));
+    assert!(!at_gate(&world, voucher));
+    let status = OrderStatus::Paid;
+    let replay = world.run(world.purchase.run(keyed(voucher, 1, 2))).unwrap();
+    assert_eq!(replay, Purchase::Granted { order, status });
+    let reused = world.run(world.purchase.run(keyed(voucher, 1, 1))).unwrap();
+    assert_eq!(reused, Purchase::KeyReused);
+    let orders = vec![order];
+    assert_eq!(world.ask(voucher, 1, 1), Purchase::AlreadyHeld { orders });
+    assert_eq!(world.ask(voucher, 2, 1), Purchase::Closed);
+    assert_eq!(retire(&world), 0);
+    world.assert_sound(voucher);
+}
+
+#[test]
+fn a_sale_stays_while_anything_about_it_is_open() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(1).waitlist(5));
+    let order = world.granted(voucher, 1, 1);
+    assert_eq!(retire(&world), 0, "on sale");
+    // Closed with the grant still in flight.
+    let close = world.steer.run(voucher, SteerCommand::Close);
+    world.alone(close).unwrap();
+    assert_eq!(world.alone(world.retire.run()).unwrap(), 0, "in flight");
+    world.settle();
+    assert_eq!(retire(&world), 0, "unpaid");
+    world.pass(15 * MINUTE);
+    // Expired, and the gate has not followed.
+    world.store.chaos().fail_before("purchase_gate.follow", 1);
+    world.alone(world.expire.sweep()).unwrap();
+    assert_eq!(world.alone(world.retire.run()).unwrap(), 0, "update waits");
+    world.settle();
+    assert_eq!(world.status(order), OrderStatus::Expired);
+    assert_eq!(retire(&world), 1);
+}
+
+#[test]
+fn whoever_waits_is_told_before_a_sale_leaves() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(1).waitlist(5));
+    let order = world.bought(voucher, 1, 1);
+    let waits = world.waiting(voucher, 2, 1);
+    world
+        .run(world.pay.run(order, buyer(1), &payment("pay-1")))
+        .unwrap();
+    // The drain after closing does not get through.
+    world.store.chaos().fail_before("purchase_gate.promote", 1);
+    world
+        .run(world.steer.run(voucher, SteerCommand::Close))
+        .unwrap_err();
+    world.store.chaos().heal();
+    assert_eq!(world.alone(world.retire.run()).unwrap(), 0);
+    world.settle();
+    assert_eq!(world.status(waits), OrderStatus::ClosedOut);
+    assert_eq!(retire(&world), 1);
+}
+
+#[test]
+fn a_retirement_that_is_cut_off_is_completed() {
+    let world = World::new();
+    let (voucher, _) = over(&world);
+    world.book.chaos().fail_before("unit_of_work.commit", 1);
+    world.run(world.retire.run()).unwrap_err();
+    assert!(!is_retired(&world, voucher));
+    assert_eq!(world.ask(voucher, 2, 1), Purchase::Closed, "in between");
+    assert_eq!(retire(&world), 1);
+    assert!(is_retired(&world, voucher));
+}
+
+#[test]
+fn a_refund_after_retirement_leaves_nothing_behind() {
+    let world = World::new();
+    let (voucher, order) = over(&world);
+    assert_eq!(retire(&world), 1);
+    let reply = world.run(world.refund.run(order)).unwrap();
+    assert!(matches!(reply, RefundReply::Refunded(_)));
+    world.assert_sound(voucher);
+    assert!(!at_gate(&world, voucher));
+    let pay = world.run(world.pay.run(order, buyer(1), &payment("pay-2")));
+    assert!(matches!(pay.unwrap(), PayReply::Refused(_)));
+}
+
+/// The marker is hot data too.
+#[test]
+fn a_retired_sale_does_not_come_back_when_the_gate_is_wiped() {
+    let world = World::new();
+    let (voucher, order) = over(&world);
+    assert_eq!(retire(&world), 1);
+    world.store.wipe();
+    let orders = vec![order];
+    assert_eq!(world.ask(voucher, 1, 1), Purchase::AlreadyHeld { orders });
+    world.run(world.refund.run(order)).unwrap();
+    world.assert_sound(voucher);
+    assert!(!at_gate(&world, voucher));
+    assert_eq!(world.ask(voucher, 1, 1), Purchase::Closed);
+}
+
+#[test]
+fn a_closed_sale_that_the_gate_lost_is_loaded_once_more_and_retired() {
+    let world = World::new();
+    let (voucher, _) = over(&world);
+    world.store.wipe();
+    assert_eq!(retire(&world), 0);
+    world.pass(MINUTE);
+    assert_eq!(retire(&world), 1);
+    assert!(is_retired(&world, voucher));
+    assert!(!at_gate(&world, voucher));
+}
