@@ -41,6 +41,7 @@ fn vouchers_sql(filter: VoucherFilter) -> &'static str {
         VoucherFilter::Overdue => page_of_vouchers!(
             "v.status IN ('published', 'paused') AND v.closes_at <= UTC_TIMESTAMP(3)"
         ),
+        VoucherFilter::Closing => page_of_vouchers!("v.status = 'closed'"),
     }
 }
 
@@ -214,6 +215,10 @@ impl Ledger for Store {
         let row = self.read_row(PORT, read).await?;
         let place = one(PORT, row.as_ref(), |row| get::<i64>(row, "place"))?;
         Ok(place.map(|place| u32::try_from(place).unwrap_or(u32::MAX)))
+    }
+
+    async fn is_unsettled(&self, _: VoucherId) -> Result<bool, Fault> {
+        Err(Fault::broken("ledger.is_unsettled", "not there yet"))
     }
 
     async fn ping(&self) -> Result<(), Fault> {

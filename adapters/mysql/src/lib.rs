@@ -12,12 +12,16 @@
 
 mod admissions;
 mod config;
+mod events;
 mod fault;
 mod gate_updates;
 mod json_rows;
 mod ledger;
 mod meters;
 mod migrate;
+mod money;
+mod parked;
+mod reconciliations;
 mod row;
 mod session;
 mod snapshot;

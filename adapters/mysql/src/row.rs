@@ -225,6 +225,7 @@ pub(crate) fn voucher(row: &MySqlRow) -> Result<Voucher, Trouble> {
         status: read_sale(get(row, "status")?)?,
         version: GateVersion::new(get(row, "gate_version")?),
         created_at: get_time(row, "created_at")?,
+        retired: false,
     })
 }
 

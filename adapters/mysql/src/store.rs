@@ -113,6 +113,10 @@ impl MySqlLedger {
             ledger: self.store.clone(),
             admissions: self.store.clone(),
             updates: self.store.clone(),
+            events: self.store.clone(),
+            parked: self.store.clone(),
+            money: self.store.clone(),
+            reconciliations: self.store.clone(),
         }
     }
 

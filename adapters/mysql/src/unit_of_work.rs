@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Adjustment, AdjustmentReply, NewAdjustment, NewVoucher, Release, UnitOfWork,
+    Adjustment, AdjustmentReply, NewAdjustment, NewVoucher, PaymentRecord, Release, UnitOfWork,
 };
 use seckill_domain::{
-    AdjustmentId, GateChange, GateVersion, Order, OrderId, OrderStatus, Timestamp, Voucher,
-    VoucherId,
+    AdjustmentId, GateChange, GateVersion, Money, NewEvent, Order, OrderId, OrderStatus, PaymentId,
+    RefundReason, Timestamp, Voucher, VoucherId,
 };
 
 use crate::fault::{Trouble, at_most};
@@ -135,6 +135,35 @@ impl UnitOfWork for MySqlUnit {
     ) -> Result<GateVersion, Fault> {
         let done = releases::push_update(&mut self.session, voucher, changes).await;
         self.settle("unit_of_work.push_update", done)
+    }
+
+    async fn lock_orders(&mut self, _: &[OrderId]) -> Result<Vec<Order>, Fault> {
+        Err(Fault::broken("unit_of_work.lock_orders", "not there yet"))
+    }
+
+    async fn mark_retired(&mut self, _: VoucherId) -> Result<(), Fault> {
+        Err(Fault::broken("unit_of_work.mark_retired", "not there yet"))
+    }
+
+    async fn append_events(&mut self, _: &[NewEvent]) -> Result<(), Fault> {
+        Err(Fault::broken("unit_of_work.append_events", "not there yet"))
+    }
+
+    async fn record_payment(&mut self, _: &PaymentRecord) -> Result<Option<PaymentRecord>, Fault> {
+        Err(Fault::broken(
+            "unit_of_work.record_payment",
+            "not there yet",
+        ))
+    }
+
+    async fn record_refund(
+        &mut self,
+        _: OrderId,
+        _: &PaymentId,
+        _: Money,
+        _: RefundReason,
+    ) -> Result<(), Fault> {
+        Err(Fault::broken("unit_of_work.record_refund", "not there yet"))
     }
 
     async fn commit(mut self: Box<Self>) -> Result<(), Fault> {

@@ -45,6 +45,8 @@ enum Change {
         waitlist_capacity: u32,
         total_units: u32,
     },
+    RestoreHolder(ClaimText),
+    AppendAgain(ClaimText),
 }
 
 impl From<&GateChange> for Change {
@@ -68,6 +70,8 @@ impl From<&GateChange> for Change {
                 waitlist_capacity: terms.waitlist_capacity,
                 total_units: terms.total_units,
             },
+            GateChange::RestoreHolder(claim) => Self::RestoreHolder(claim.into()),
+            GateChange::AppendAgain(claim) => Self::AppendAgain(claim.into()),
         }
     }
 }
@@ -102,6 +106,8 @@ impl TryFrom<Change> for GateChange {
                 waitlist_capacity,
                 total_units,
             }),
+            Change::RestoreHolder(claim) => Self::RestoreHolder(claim.try_into()?),
+            Change::AppendAgain(claim) => Self::AppendAgain(claim.try_into()?),
         })
     }
 }

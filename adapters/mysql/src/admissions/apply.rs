@@ -46,6 +46,7 @@ pub(super) async fn apply(store: &Store, batch: &AdmissionBatch) -> Result<Appli
         Outcome::Committed(verdicts) => Ok(Applied::Committed {
             verdicts,
             head: whole.to,
+            due: Vec::new(),
         }),
         Outcome::Stale(head) => Ok(Applied::Stale(head)),
         Outcome::Refused => {
@@ -79,6 +80,7 @@ async fn look_closely(store: &Store, whole: Slice<'_>) -> Result<Applied, Fault>
     Ok(Applied::Committed {
         verdicts,
         head: whole.to,
+        due: Vec::new(),
     })
 }
 

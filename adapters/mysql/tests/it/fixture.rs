@@ -121,7 +121,7 @@ impl Fixture {
 
     pub(crate) async fn apply_batch(&mut self, batch: &AdmissionBatch) -> Vec<Verdict> {
         match self.ports.admissions.apply(batch).await.unwrap() {
-            Applied::Committed { verdicts, head } => {
+            Applied::Committed { verdicts, head, .. } => {
                 assert_eq!(verdicts.len(), batch.items.len(), "a verdict for each item");
                 assert_eq!(
                     head,
