@@ -23,8 +23,8 @@ pub struct Meters {
     pub sales_loaded: Counter,
     /// Times a partition began a new epoch.
     pub epochs_begun: Counter,
-    /// Grants offered to the gate again because Redis may have lost them.
-    pub grants_offered: Counter,
+    /// Grants and places offered to the gate again because Redis may have lost them.
+    pub answers_offered: Counter,
 }
 
 /// A number that only rises.

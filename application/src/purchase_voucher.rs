@@ -1,18 +1,19 @@
 //! A buyer presses the button.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_domain::{
     Admission, Attempt, BuyerId, Claim, IdempotencyKey, Order, OrderId, OrderStatus, PlaceAtFirst,
-    SaleStatus, Timestamp, VoucherId,
+    Timestamp, VoucherId,
 };
 
+use crate::patience::{LOOK_PATIENCE, within};
 use crate::ports::{
     Admitted, Clock, HotPath, Ledger, LedgerPorts, NotLoaded, OrderIds, PurchaseGate,
 };
-use crate::{Effect, Fault, RememberedGrants, WantedSales};
+use crate::standing::{Standing, Standings};
+use crate::{Effect, Fault, RememberedAnswers, WantedSales};
 
 /// What a buyer asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,9 +84,6 @@ const LOADING_PAUSE: Duration = Duration::from_millis(15);
 /// How often an attempt is repeated whose answer was lost.
 const TRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(25);
-/// How long it is remembered whether a voucher exists.
-const LOOKED_UP_FOR: Duration = Duration::from_secs(1);
-const LOOKED_UP_MAX: usize = 10_000;
 
 /// Lets a buyer into the sale: one round trip to the gate, none to the ledger.
 pub struct PurchaseVoucher {
@@ -94,26 +92,8 @@ pub struct PurchaseVoucher {
     ledger: Arc<dyn Ledger>,
     clock: Arc<dyn Clock>,
     wanted: Arc<WantedSales>,
-    remembered: Arc<RememberedGrants>,
-    looked_up: Mutex<HashMap<VoucherId, LookedUp>>,
-}
-
-/// What the ledger said about a voucher that the gate did not have, for a moment: a crowd in front
-/// of a closed gate must not become a crowd in front of the ledger.
-#[derive(Debug, Clone, Copy)]
-struct LookedUp {
-    standing: Standing,
-    until: Duration,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Standing {
-    /// There is none that buyers may know.
-    Unknown,
-    /// The gate should have it.
-    AtGate,
-    /// It has left the gate for good.
-    Retired,
+    remembered: Arc<RememberedAnswers>,
+    standings: Standings,
 }
 
 impl PurchaseVoucher {
@@ -123,16 +103,16 @@ impl PurchaseVoucher {
         ledger: &LedgerPorts,
         clock: Arc<dyn Clock>,
         wanted: Arc<WantedSales>,
-        remembered: Arc<RememberedGrants>,
+        remembered: Arc<RememberedAnswers>,
     ) -> Self {
         Self {
             gate: hot.gate.clone(),
             order_ids: hot.order_ids.clone(),
             ledger: ledger.ledger.clone(),
+            standings: Standings::new(ledger.ledger.clone(), clock.clone()),
             clock,
             wanted,
             remembered,
-            looked_up: Mutex::default(),
         }
     }
 
@@ -194,13 +174,18 @@ impl PurchaseVoucher {
     ) -> Result<Purchase, Fault> {
         Ok(match admission {
             Admission::Granted { order } => {
-                self.remembered.remember(Claim::of(voucher, attempt));
+                self.remembered.remember_grant(Claim::of(voucher, attempt));
                 Purchase::Granted {
                     order,
                     status: OrderStatus::Queued,
                 }
             }
-            Admission::Waitlisted { order, position } => {
+            Admission::Waitlisted {
+                order,
+                position,
+                ticket,
+            } => {
+                self.remembered.remember_seat(voucher, attempt, ticket);
                 let status = OrderStatus::Waiting;
                 Purchase::Waitlisted {
                     order,
@@ -233,11 +218,12 @@ impl PurchaseVoucher {
     async fn replay(&self, order: OrderId, first: PlaceAtFirst) -> Result<Purchase, Fault> {
         let at_gate = self.gate.find_order(order).await?;
         let mut position = at_gate.as_ref().and_then(|found| found.position);
-        let status = match self.ledger.stages(&[order]).await {
-            Ok(stages) => stages.first().map(|(_, status)| *status),
-            // The gate's word is good enough while the ledger is away.
-            Err(fault) if at_gate.is_none() => return Err(fault),
-            Err(_) => None,
+        let look = self.stage(order);
+        let status = match within(&*self.clock, LOOK_PATIENCE, "ledger.stages", look).await {
+            Ok(status) => status,
+            // While the ledger is away, the gate's word is good for what the ledger does not have.
+            Err(_) if at_gate.as_ref().is_some_and(|found| !found.applied) => None,
+            Err(fault) => return Err(fault),
         };
         let status = match (status, &at_gate) {
             // The gate forgets an order a while after the ledger has it.
@@ -263,6 +249,11 @@ impl PurchaseVoucher {
         })
     }
 
+    async fn stage(&self, order: OrderId) -> Result<Option<OrderStatus>, Fault> {
+        let stages = self.ledger.stages(&[order]).await?;
+        Ok(stages.first().map(|(_, status)| *status))
+    }
+
     /// What can be said without the gate: `None` means wait for it.
     async fn without_gate(
         &self,
@@ -277,7 +268,7 @@ impl PurchaseVoucher {
             }
             NotLoaded::Voucher | NotLoaded::Partition => {}
         }
-        match self.look_up(voucher).await? {
+        match self.standings.of(voucher).await? {
             Standing::Unknown => Ok(Some(Purchase::VoucherNotFound)),
             Standing::Retired => self.answer_from_ledger(voucher, attempt).await.map(Some),
             Standing::AtGate => {
@@ -285,20 +276,6 @@ impl PurchaseVoucher {
                 Ok(None)
             }
         }
-    }
-
-    /// Where the voucher stands. Asks the ledger at most about once a second.
-    async fn look_up(&self, voucher: VoucherId) -> Result<Standing, Fault> {
-        if let Some(known) = self.looked_up(voucher) {
-            return Ok(known);
-        }
-        let standing = match self.ledger.voucher(voucher).await? {
-            Some(found) if found.retired => Standing::Retired,
-            Some(found) if found.status != SaleStatus::Draft => Standing::AtGate,
-            Some(_) | None => Standing::Unknown,
-        };
-        self.remember(voucher, standing);
-        Ok(standing)
     }
 
     /// The four questions that outlive a sale, for one that has left the gate.
@@ -344,38 +321,6 @@ impl PurchaseVoucher {
             }
         } else {
             Purchase::Granted { order, status }
-        }
-    }
-
-    fn looked_up(&self, voucher: VoucherId) -> Option<Standing> {
-        let now = self.clock.monotonic();
-        let looked_up = self
-            .looked_up
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        looked_up
-            .get(&voucher)
-            .filter(|known| now < known.until)
-            .map(|known| known.standing)
-    }
-
-    fn remember(&self, voucher: VoucherId, standing: Standing) {
-        let now = self.clock.monotonic();
-        let mut looked_up = self
-            .looked_up
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if looked_up.len() >= LOOKED_UP_MAX {
-            looked_up.retain(|_, known| now < known.until);
-        }
-        if looked_up.len() < LOOKED_UP_MAX {
-            looked_up.insert(
-                voucher,
-                LookedUp {
-                    standing,
-                    until: now + LOOKED_UP_FOR,
-                },
-            );
         }
     }
 }

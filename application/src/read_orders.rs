@@ -9,7 +9,10 @@ use seckill_domain::{
 };
 
 use crate::Fault;
-use crate::ports::{Clock, GateOrder, HotPath, Ledger, LedgerPorts, Page, PurchaseGate};
+use crate::patience::{LOOK_PATIENCE, within};
+use crate::ports::{
+    Clock, GateOrder, HotPath, Ledger, LedgerPorts, Page, Place, PlaceReply, PurchaseGate,
+};
 
 /// An order with the place it has on the waitlist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,18 +50,25 @@ impl ReadOrders {
     /// A buyer's own order; somebody else's does not exist for him. A granted order is readable at
     /// once, whether or not the ledger has it, and also while the ledger is away.
     pub async fn find(&self, id: OrderId, buyer: BuyerId) -> Result<Option<OrderView>, Fault> {
-        let view = match self.ledger.order(id).await {
+        let look = self.ledger.order(id);
+        let view = match within(&*self.clock, LOOK_PATIENCE, "ledger.order", look).await {
             Ok(Some(order)) => Some(self.with_place(order).await?),
-            Ok(None) => self.at_gate(id).await?,
-            Err(fault) => match self.at_gate(id).await? {
-                Some(view) => Some(view),
-                None => return Err(fault),
+            Ok(None) => match self.gate.find_order(id).await? {
+                Some(found) => self.as_decided(found).await?,
+                None => None,
+            },
+            // The gate's word is good for what the ledger does not have yet; of anything else only
+            // the ledger knows what became of it.
+            Err(fault) => match self.gate.find_order(id).await? {
+                Some(found) if !found.applied => self.as_decided(found).await?,
+                Some(_) | None => return Err(fault),
             },
         };
         Ok(view.filter(|view| view.order.buyer == buyer))
     }
 
-    /// A buyer's orders that the ledger has, newest first; `limit` 1 to 100.
+    /// A buyer's orders that the ledger has, newest first: an order is there about a second after it
+    /// was granted; `limit` 1 to 100.
     pub async fn list(
         &self,
         buyer: BuyerId,
@@ -131,7 +141,7 @@ impl ReadOrders {
             });
         }
         match self.gate.place(order.voucher, order.buyer).await {
-            Ok(Some(crate::ports::Place::Waiting {
+            Ok(PlaceReply::At(Place::Waiting {
                 order: waiting,
                 position,
                 ..
@@ -139,7 +149,7 @@ impl ReadOrders {
                 order,
                 position: Some(position),
             }),
-            Ok(Some(crate::ports::Place::Promoted {
+            Ok(PlaceReply::At(Place::Promoted {
                 order: promoted, ..
             })) if promoted == order.id => Ok(OrderView {
                 order: Order {
@@ -155,10 +165,8 @@ impl ReadOrders {
         }
     }
 
-    async fn at_gate(&self, id: OrderId) -> Result<Option<OrderView>, Fault> {
-        let Some(found) = self.gate.find_order(id).await? else {
-            return Ok(None);
-        };
+    /// An order as the gate decided it. `None` if it was of a voucher that there is not.
+    async fn as_decided(&self, found: GateOrder) -> Result<Option<OrderView>, Fault> {
         let price = self.price(found.claim.voucher).await?;
         let position = found.position;
         Ok(price.map(|price| OrderView {

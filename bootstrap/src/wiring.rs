@@ -6,7 +6,7 @@ use seckill_application::ports::{Clock, HotPath, LedgerPorts};
 use seckill_application::{
     AdjustStock, BrowseVouchers, CancelOrder, DraftVoucher, ExpireOrders, GateUpkeep, LoadSale,
     Meters, PayOrder, PurchaseVoucher, ReadBalance, ReadOrders, RecoverPartition, RelayUpdates,
-    RememberedGrants, SteerSale, WaitlistPlace, WantedSales,
+    RememberedAnswers, SteerSale, WaitlistPlace, WantedSales,
 };
 use seckill_decorators::{
     BatchSettings, BatchedGate, GATE_LATENCY_BOUNDS_US, GateMeters, GateOutcome, MeteredGate,
@@ -60,7 +60,7 @@ pub struct System {
     /// Sales that somebody found missing at the gate.
     pub wanted: Arc<WantedSales>,
     /// Grants that the ledger is not known to have.
-    pub remembered: Arc<RememberedGrants>,
+    pub remembered: Arc<RememberedAnswers>,
     /// Counters of the use cases.
     pub meters: Arc<Meters>,
     batches: Arc<BatchedGate>,
@@ -89,7 +89,7 @@ impl System {
 
         let meters = Arc::new(Meters::default());
         let wanted = Arc::new(WantedSales::default());
-        let remembered = Arc::new(RememberedGrants::new(
+        let remembered = Arc::new(RememberedAnswers::new(
             &hot,
             &ledger,
             clock.clone(),
@@ -136,7 +136,7 @@ impl System {
                 relay.clone(),
                 clock.clone(),
             )),
-            place: Arc::new(WaitlistPlace::new(&hot, wanted.clone())),
+            place: Arc::new(WaitlistPlace::new(&hot, &ledger, clock.clone(), wanted.clone())),
             browse: Arc::new(BrowseVouchers::new(&hot, &ledger)),
             draft: Arc::new(DraftVoucher::new(&ledger)),
             adjust: Arc::new(AdjustStock::new(

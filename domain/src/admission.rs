@@ -1,7 +1,7 @@
 //! What buyers ask of the gate, what it answers, and what it writes down.
 
 use crate::{
-    AdjustmentId, BuyerId, IdempotencyKey, OrderId, Sequence, Ticket, Timestamp, VoucherId,
+    AdjustmentId, BuyerId, Epoch, IdempotencyKey, OrderId, Sequence, Ticket, Timestamp, VoucherId,
 };
 
 /// One press of the button. The order id is chosen before the gate is asked, so that an attempt
@@ -60,6 +60,8 @@ pub enum Admission {
         order: OrderId,
         /// His place, counted from 1.
         position: u32,
+        /// His turn. What is remembered of it outlives the hot data.
+        ticket: Ticket,
     },
     /// The idempotency key was used before, for the same quantity: here is what it got.
     Replayed {
@@ -184,9 +186,15 @@ impl Decision {
 }
 
 impl Ticket {
-    /// The turn of a buyer whose joining is this decision: its own number, which only rises.
-    pub const fn drawn_at(sequence: Sequence) -> Self {
-        Self::new(sequence.get())
+    /// Room for the decisions of one life of a partition: 68 billion. With 2^17 lives, a ticket is
+    /// below 2^53 and exact in Lua and in a sorted set's score.
+    const LIFE_BITS: u32 = 36;
+
+    /// The turn of a buyer whose joining is this decision. Its number alone would not do: a new
+    /// life goes on from what the ledger has applied, so numbers of decisions that were lost come
+    /// again, while their turns may have survived.
+    pub const fn drawn_at(epoch: Epoch, sequence: Sequence) -> Self {
+        Self::new((epoch.get() << Self::LIFE_BITS) + sequence.get())
     }
 }
 

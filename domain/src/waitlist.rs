@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{BuyerId, IdempotencyKey, OrderId};
 
-/// A turn on the waitlist: the number of the decision by which the buyer joined. Rising, so that
-/// two arrivals in the same millisecond still have an order.
+/// A turn on the waitlist, from the life of the partition and the number of the decision by which
+/// the buyer joined. Rising, so that two arrivals in the same millisecond still have an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use seckill_application::ports::{Backlog, Clock, HotPath, LedgerPorts};
-use seckill_application::{Fault, Meters, RememberedGrants};
+use seckill_application::{Fault, Meters, RememberedAnswers};
 use seckill_domain::{PartitionId, Partitions};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ pub struct Vitals {
     /// Counters of the use cases.
     pub meters: Arc<Meters>,
     /// Grants that the ledger is not known to have.
-    pub remembered: Arc<RememberedGrants>,
+    pub remembered: Arc<RememberedAnswers>,
     /// More to put on the metrics page.
     pub sources: Vec<MetricSource>,
 }

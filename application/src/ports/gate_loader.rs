@@ -6,7 +6,8 @@
 //! 2. [`GateLoader::begin_load`] marks the voucher as loading, under a token that expires.
 //! 3. Read the [`GateLoader::survivors`]: what the gate still holds. What is in neither ledger nor
 //!    stream is appended again ([`GateLoader::append_again`]). Meanwhile processes
-//!    [`GateLoader::offer`] the grants that they answered and that the ledger does not have.
+//!    [`GateLoader::offer`] the grants and places that they answered and that the ledger does not
+//!    have.
 //! 4. Wait until the ledger has applied the last of it.
 //! 5. Read one snapshot of the ledger, [`GateLoader::load`] it in chunks, and
 //!    [`GateLoader::open`].
@@ -145,11 +146,11 @@ pub enum Opened {
     Behind(Sequence),
 }
 
-/// Reply to offering grants that a process remembers.
+/// Reply to offering what a process remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
-    /// Each is on the stream now: as a grant if there was room, or is being loaded; else as lost.
-    /// Grants that the gate knows are left as they are.
+    /// Each is on the stream now: as a grant or a place if there was room, or the voucher is being
+    /// loaded; else as lost. Orders that the gate knows are left as they are.
     Taken,
     /// The partition has to be begun first; nothing changed.
     PartitionMissing,
@@ -221,8 +222,15 @@ pub trait GateLoader: Send + Sync {
     /// Closes the gate of a voucher whose hot data is known to be wrong, until it is loaded again.
     async fn unload(&self, voucher: VoucherId) -> Result<(), Fault>;
 
-    /// Offers grants that a process answered and that may be lost. Each is left as it is if the
-    /// gate knows it; taken as a grant while the voucher is loading, or if free stock and the
-    /// buyer's limit allow; else recorded as lost. At most [`LOAD_CHUNK_MAX`], of one voucher.
-    async fn offer(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault>;
+    /// Offers grants and places that a process answered and that may be lost. Each is left as it is
+    /// if the gate knows the order. A grant is taken while the voucher is loading, or if free stock
+    /// and the buyer's limit allow; a place is taken, with the turn it had, while the voucher is
+    /// loading, or if the buyer neither waits nor would get more than he may and the list has room.
+    /// What is not taken is recorded as lost. At most [`LOAD_CHUNK_MAX`] of each, of one voucher.
+    async fn offer(
+        &self,
+        voucher: VoucherId,
+        claims: &[Claim],
+        seats: &[Seat],
+    ) -> Result<Offered, Fault>;
 }

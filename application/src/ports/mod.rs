@@ -49,7 +49,7 @@ pub use parked_messages::{ParkedMessage, ParkedMessages, ParkedReply, ParkedStat
 pub use payments::{Confirmation, Payments};
 pub use purchase_gate::{
     ATTEMPTS_MAX, Admitted, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply, NotLoaded,
-    Place, PurchaseGate, SaleFacts, WithdrawReply,
+    Place, PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
 };
 
 pub use reconciliations::{

@@ -108,6 +108,17 @@ pub enum Place {
     },
 }
 
+/// Where a buyer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceReply {
+    /// He waits, or was promoted.
+    At(Place),
+    /// He neither waits nor was promoted.
+    Nowhere,
+    /// The gate cannot say.
+    NotLoaded(NotLoaded),
+}
+
 /// An order as the gate remembers it: from its decision until about a minute after the ledger has
 /// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +133,9 @@ pub struct GateOrder {
     pub holds_units: bool,
     /// His place on the waitlist, counted from 1, while it waits.
     pub position: Option<u32>,
+    /// Whether the ledger is known to have applied the last decision about it. From then on the
+    /// ledger alone can say what became of the order.
+    pub applied: bool,
 }
 
 /// A sale as the gate sees it.
@@ -192,9 +206,8 @@ pub trait PurchaseGate: Send + Sync {
         adjustment: AdjustmentId,
     ) -> Result<WithdrawReply, Fault>;
 
-    /// A buyer's place, or `None` if he neither waits nor was promoted, or the voucher is not
-    /// loaded.
-    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<Option<Place>, Fault>;
+    /// A buyer's place.
+    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<PlaceReply, Fault>;
 
     /// An order that was decided lately. Looks in every partition.
     async fn find_order(&self, order: OrderId) -> Result<Option<GateOrder>, Fault>;

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use crate::{
     AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, GateChange, GateUpdate,
-    GateVersion, IdempotencyKey, LeftReason, OrderId, PlaceAtFirst, Seat, Sequence, Ticket,
-    Timestamp, VoucherId, Waitlist,
+    GateVersion, IdempotencyKey, LeftReason, OrderId, PlaceAtFirst, Seat, Ticket, Timestamp,
+    VoucherId, Waitlist,
 };
 
 pub use memory::{Held, Remembered};
@@ -105,7 +105,7 @@ impl Sale {
 
     /// Answers an attempt, in this order: is its key known? is the buyer at his limit, or waiting
     /// already? (these are answered even when the sale is paused or over) is the sale on? then
-    /// units, or a place. `next` is the number the decision gets if there is one.
+    /// units, or a place. `turn` is the ticket he gets if he joins.
     ///
     /// Whether this very order id was decided before is asked by the caller, who keeps the index
     /// of decided orders, with [`Sale::settled`].
@@ -113,7 +113,7 @@ impl Sale {
         &mut self,
         attempt: &Attempt,
         now: Timestamp,
-        next: Sequence,
+        turn: Ticket,
     ) -> (Admission, Option<Decision>) {
         if let Some(known) = self.known(attempt) {
             return (known, None);
@@ -140,13 +140,13 @@ impl Sale {
             );
         }
         if self.waitlist.len() < self.terms.waitlist_capacity {
-            let ticket = Ticket::drawn_at(next);
-            self.join(&claim, ticket);
-            let position = self.waitlist.len();
+            self.join(&claim, turn);
             let admission = Admission::Waitlisted {
                 order: attempt.order,
-                position,
+                position: self.waitlist.len(),
+                ticket: turn,
             };
+            let ticket = turn;
             return (admission, Some(Decision::Joined { claim, ticket }));
         }
         (Admission::SoldOut, None)
@@ -162,6 +162,7 @@ impl Sale {
             Some(seat) if seat.order == order => Admission::Waitlisted {
                 order,
                 position: self.place(attempt.buyer),
+                ticket: seat.ticket,
             },
             _ => Admission::Replayed { order, first },
         }
@@ -413,6 +414,20 @@ impl Sale {
         if fits {
             self.grant(claim, false);
             self.remember(claim, PlaceAtFirst::Granted);
+        }
+        fits
+    }
+
+    /// Gives back a place that was answered earlier and lost since, with its old turn. Refuses,
+    /// changing nothing, when the buyer waits again or has as many units as he may, or the list is
+    /// full.
+    pub fn reseat(&mut self, seat: &Seat) -> bool {
+        let fits = self.waitlist.seat(seat.buyer).is_none()
+            && self.waitlist.len() < self.terms.waitlist_capacity
+            && self.units_of(seat.buyer) + seat.quantity <= self.terms.per_buyer_limit;
+        if fits {
+            let claim = self.claim_of(seat.clone());
+            self.join(&claim, seat.ticket);
         }
         fits
     }

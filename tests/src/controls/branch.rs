@@ -7,7 +7,7 @@ use seckill_application::ports::NewVoucher;
 use seckill_application::{
     AdjustStock, CancelOrder, CancelReply, DraftVoucher, ExpireOrders, LoadSale, Meters,
     OrderWriter, PayOrder, Purchase, PurchaseRequest, PurchaseVoucher, ReadBalance, ReadOrders,
-    RecoverPartition, RelayUpdates, RememberedGrants, SteerCommand, SteerReply, SteerSale, Step,
+    RecoverPartition, RelayUpdates, RememberedAnswers, SteerCommand, SteerReply, SteerSale, Step,
     WantedSales, WriterSettings,
 };
 use seckill_domain::invariants::Tally;
@@ -66,7 +66,7 @@ impl Branch {
         let Stores { hot, ledger, clock } = &stores;
         let meters = Arc::new(Meters::default());
         let wanted = Arc::new(WantedSales::default());
-        let remembered = Arc::new(RememberedGrants::new(
+        let remembered = Arc::new(RememberedAnswers::new(
             hot,
             ledger,
             clock.clone(),

@@ -16,7 +16,7 @@ use seckill_application::{
     AdjustStock, CancelOrder, DraftVoucher, ExpireOrders, FollowOrder, GateUpkeep, HearPayment,
     LoadSale, Meters, OrderWriter, PayOrder, PublishEvents, Purchase, PurchaseRequest,
     PurchaseVoucher, ReadBalance, ReadOrders, Reconcile, RecoverPartition, RefundOrder,
-    RelayUpdates, RememberedGrants, RetireSales, SendRefunds, SettleParked, SteerCommand,
+    RelayUpdates, RememberedAnswers, RetireSales, SendRefunds, SettleParked, SteerCommand,
     SteerReply, SteerSale, Step, WaitlistPlace, WantedSales, WriterSettings,
 };
 use seckill_domain::{
@@ -100,7 +100,7 @@ pub(crate) struct World {
     pub(crate) retire: RetireSales,
     pub(crate) follow: FollowOrder,
     pub(crate) wanted: Arc<WantedSales>,
-    pub(crate) remembered: Arc<RememberedGrants>,
+    pub(crate) remembered: Arc<RememberedAnswers>,
     partitions: Partitions,
     writer: Mutex<OrderWriter>,
 }
@@ -127,7 +127,7 @@ impl World {
         let sandbox = Arc::new(SandboxPayments::default());
         let meters = Arc::new(Meters::default());
         let wanted = Arc::new(WantedSales::default());
-        let remembered = Arc::new(RememberedGrants::new(
+        let remembered = Arc::new(RememberedAnswers::new(
             &hot,
             &ledger,
             time.clone(),
@@ -185,7 +185,7 @@ impl World {
             refund: RefundOrder::new(&ledger, relay.clone(), time.clone()),
             hear: HearPayment::new(&ledger, orders.clone(), time.clone()),
             send_refunds: SendRefunds::new(&ledger, sandbox.clone()),
-            place: WaitlistPlace::new(&hot, wanted.clone()),
+            place: WaitlistPlace::new(&hot, &ledger, time.clone(), wanted.clone()),
             expire: ExpireOrders::new(&hot, &ledger, relay.clone(), meters.clone()),
             draft: DraftVoucher::new(&ledger),
             adjust: AdjustStock::new(&hot, &ledger, steer.clone(), time.clone()),

@@ -33,8 +33,8 @@ pub(super) async fn write(health: &Health, sheet: &mut MetricSheet) {
     samples.write(sheet);
     let remembered = health.vitals.remembered.len() as u64;
     sheet.gauge(
-        "seckill_remembered_grants",
-        "Grants answered by this process that the ledger is not known to have",
+        "seckill_remembered_answers",
+        "Grants and places answered by this process that the ledger is not known to have",
         &[],
         remembered,
     );
@@ -154,9 +154,9 @@ fn meters(meters: &Meters, sheet: &mut MetricSheet) {
             &meters.epochs_begun,
         ),
         (
-            "seckill_grants_offered",
-            "Grants offered to the gate again",
-            &meters.grants_offered,
+            "seckill_answers_offered",
+            "Grants and places offered to the gate again",
+            &meters.answers_offered,
         ),
     ] {
         sheet.counter(name, help, &[], counter.get());

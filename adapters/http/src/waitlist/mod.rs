@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use seckill_application::LeavePlace;
+use seckill_application::{FindPlace, LeavePlace};
 use seckill_application::ports::Place;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -87,8 +87,11 @@ async fn get_place(
     Buyer(caller): Buyer,
     VoucherPath(voucher): VoucherPath,
 ) -> Result<Json<PlaceBody>, Problem> {
-    let place = ctx.api.place.find(voucher, caller.id).await?;
-    Ok(Json(place.ok_or(Problem::NotWaiting)?.into()))
+    match ctx.api.place.find(voucher, caller.id).await? {
+        FindPlace::At(place) => Ok(Json(place.into())),
+        FindPlace::NotWaiting => Err(Problem::NotWaiting),
+        FindPlace::VoucherNotFound => Err(Problem::VoucherNotFound),
+    }
 }
 
 /// Give your place up.
@@ -107,13 +110,9 @@ async fn leave_place(
     let left = ctx
         .finish(async move { leaving.api.place.leave(voucher, caller.id).await })
         .await;
-    match left {
-        Ok(LeavePlace::NotWaiting) => Ok(StatusCode::NO_CONTENT),
-        Ok(LeavePlace::AlreadyPromoted(order)) => Err(Problem::AlreadyPromoted { order }),
-        // A gate that does not have the voucher cannot say whether there is one.
-        Err(problem) => match ctx.api.browse.find(voucher).await {
-            Ok(None) => Err(Problem::VoucherNotFound),
-            Ok(Some(_)) | Err(_) => Err(problem),
-        },
+    match left? {
+        LeavePlace::NotWaiting => Ok(StatusCode::NO_CONTENT),
+        LeavePlace::AlreadyPromoted(order) => Err(Problem::AlreadyPromoted { order }),
+        LeavePlace::VoucherNotFound => Err(Problem::VoucherNotFound),
     }
 }

@@ -43,7 +43,7 @@ async fn the_page_counts_what_matters() {
         ("seckill_parked_total", 0),
         ("seckill_stream_lag{partition=\"0\"}", 0),
         ("seckill_stream_pending{partition=\"0\"}", 0),
-        ("seckill_remembered_grants", 2),
+        ("seckill_remembered_answers", 2),
         ("seckill_neighbour_up{neighbour=\"gate\"}", 1),
         ("seckill_commands_running", 0),
         (&free, 0),

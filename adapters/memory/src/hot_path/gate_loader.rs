@@ -138,12 +138,18 @@ impl GateLoader for Shared {
         })
     }
 
-    async fn offer(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault> {
+    async fn offer(
+        &self,
+        voucher: VoucherId,
+        claims: &[Claim],
+        seats: &[Seat],
+    ) -> Result<Offered, Fault> {
         const OFFER: &str = "gate_loader.offer";
         at_most(OFFER, claims.len(), LOAD_CHUNK_MAX)?;
+        at_most(OFFER, seats.len(), LOAD_CHUNK_MAX)?;
         let partition = self.options.partitions.of(voucher);
         self.step(OFFER, partition, |partition, now| {
-            partition.offer(voucher, claims, now)
+            partition.offer(voucher, claims, seats, now)
         })
     }
 }
@@ -290,7 +296,13 @@ impl Partition {
         Opened::Opened
     }
 
-    fn offer(&mut self, voucher: VoucherId, claims: &[Claim], now: Timestamp) -> Offered {
+    fn offer(
+        &mut self,
+        voucher: VoucherId,
+        claims: &[Claim],
+        seats: &[Seat],
+        now: Timestamp,
+    ) -> Offered {
         let Some(Live { mut journal, slots }) = self.live() else {
             return Offered::PartitionMissing;
         };
@@ -303,18 +315,34 @@ impl Partition {
             return Offered::NotLoaded;
         }
         let mut decisions: Vec<Decision> = Vec::new();
-        for claim in claims {
+        let mut sale = slot.sale.as_mut();
+        let known = |sale: Option<&Sale>, decisions: &[Decision], claim: &Claim| {
             let repeated = |it: &Decision| it.claim().is_some_and(|it| it.order == claim.order);
-            if journal.decided.orders.contains_key(&claim.order)
-                || slot.sale.as_ref().is_some_and(|sale| knows(sale, claim))
+            journal.decided.orders.contains_key(&claim.order)
+                || sale.is_some_and(|sale| knows(sale, claim))
                 || decisions.iter().any(repeated)
-            {
+        };
+        for claim in claims {
+            if known(sale.as_deref(), &decisions, claim) {
                 continue;
             }
-            let room = loads || slot.sale.as_mut().is_some_and(|sale| sale.retake(claim));
+            let room = loads || sale.as_mut().is_some_and(|sale| sale.retake(claim));
             let claim = claim.clone();
             decisions.push(if room {
                 Decision::Granted(claim)
+            } else {
+                Decision::Lost(claim)
+            });
+        }
+        for seat in seats {
+            let claim = claim_of(voucher, seat);
+            if known(sale.as_deref(), &decisions, &claim) {
+                continue;
+            }
+            let room = loads || sale.as_mut().is_some_and(|sale| sale.reseat(seat));
+            decisions.push(if room {
+                let ticket = seat.ticket;
+                Decision::Joined { claim, ticket }
             } else {
                 Decision::Lost(claim)
             });

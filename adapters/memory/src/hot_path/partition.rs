@@ -46,7 +46,9 @@ pub(super) struct DecidedOrder {
     pub(super) quantity: u32,
     pub(super) first: PlaceAtFirst,
     pub(super) decided_at: Timestamp,
-    /// The entry of the latest decision about it.
+    /// The number of the latest decision about it.
+    pub(super) sequence: Sequence,
+    /// That decision's entry.
     entry: EntryId,
 }
 
@@ -123,7 +125,7 @@ impl Journal<'_> {
         let first = self.meta.sequence.next();
         for decision in &decisions {
             self.meta.sequence = self.meta.sequence.next();
-            self.decided.note(decision, id, now);
+            self.decided.note(decision, self.meta.sequence, id, now);
         }
         let entry = Entry {
             epoch: self.meta.epoch,
@@ -153,7 +155,7 @@ pub(super) fn told(decision: &Decision) -> PlaceAtFirst {
 }
 
 impl Decided {
-    fn note(&mut self, decision: &Decision, entry: EntryId, now: Timestamp) {
+    fn note(&mut self, decision: &Decision, sequence: Sequence, entry: EntryId, now: Timestamp) {
         if let Decision::Withdrawn { adjustment, .. } = decision {
             self.adjustments.insert(*adjustment, entry);
         }
@@ -162,13 +164,17 @@ impl Decided {
         };
         self.orders
             .entry(claim.order)
-            .and_modify(|known| known.entry = entry)
+            .and_modify(|known| {
+                known.sequence = sequence;
+                known.entry = entry;
+            })
             .or_insert_with(|| DecidedOrder {
                 voucher: claim.voucher,
                 buyer: claim.buyer,
                 quantity: claim.quantity,
                 first: told(decision),
                 decided_at: now,
+                sequence,
                 entry,
             });
     }

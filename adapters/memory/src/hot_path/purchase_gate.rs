@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
     ATTEMPTS_MAX, Admitted, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
-    NotLoaded, Place, PurchaseGate, SaleFacts, WithdrawReply,
+    NotLoaded, Place, PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
 };
 use seckill_domain::{
     AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Followed, GateUpdate, Held, Leave,
-    OrderId, Sale, Timestamp, VoucherId,
+    OrderId, Sale, Ticket, Timestamp, VoucherId,
 };
 
 use super::holders;
@@ -105,11 +105,15 @@ impl PurchaseGate for Shared {
         })
     }
 
-    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<Option<Place>, Fault> {
-        self.at("purchase_gate.place", voucher, |partition, now| {
-            let (sale, _) = partition.open(voucher, now).ok()?;
-            place_of(sale, buyer)
-        })
+    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<PlaceReply, Fault> {
+        self.at(
+            "purchase_gate.place",
+            voucher,
+            |partition, now| match partition.open(voucher, now) {
+                Ok((sale, _)) => place_of(sale, buyer).map_or(PlaceReply::Nowhere, PlaceReply::At),
+                Err(why) => PlaceReply::NotLoaded(why),
+            },
+        )
     }
 
     async fn find_order(&self, order: OrderId) -> Result<Option<GateOrder>, Fault> {
@@ -221,7 +225,8 @@ impl Partition {
                 admissions.push(settled);
                 continue;
             }
-            let (admission, decision) = sale.admit(attempt, now, next);
+            let turn = Ticket::drawn_at(journal.meta.epoch, next);
+            let (admission, decision) = sale.admit(attempt, now, turn);
             admissions.push(admission);
             if let Some(decision) = decision {
                 decisions.push(decision);
@@ -241,6 +246,7 @@ impl Partition {
             quantity,
             first,
             decided_at,
+            sequence,
             ..
         } = *known;
         let sale = self.slots.get(&voucher).and_then(|slot| slot.sale.as_ref());
@@ -260,6 +266,7 @@ impl Partition {
             decided_at,
             holds_units: sale.is_some_and(|sale| sale.holds(buyer, order)),
             position: sale.and_then(waits),
+            applied: self.meta.is_some_and(|meta| sequence <= meta.applied),
         })
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use seckill_application::ports::{Clock as _, HotPath, LedgerPorts};
 use seckill_application::{
     AdjustStock, BrowseVouchers, CancelOrder, DraftVoucher, LoadSale, Meters, PayOrder,
-    PurchaseVoucher, ReadBalance, ReadOrders, RecoverPartition, RelayUpdates, RememberedGrants,
+    PurchaseVoucher, ReadBalance, ReadOrders, RecoverPartition, RelayUpdates, RememberedAnswers,
     SteerSale, WaitlistPlace, WantedSales,
 };
 use seckill_domain::Partitions;
@@ -48,7 +48,7 @@ struct Parts {
     load: Arc<LoadSale>,
     wanted: Arc<WantedSales>,
     meters: Arc<Meters>,
-    remembered: Arc<RememberedGrants>,
+    remembered: Arc<RememberedAnswers>,
 }
 
 impl Parts {
@@ -69,7 +69,7 @@ impl Parts {
             meters.clone(),
             partitions,
         ));
-        let remembered = Arc::new(RememberedGrants::new(
+        let remembered = Arc::new(RememberedAnswers::new(
             &hot,
             &ledger,
             clock.clone(),
@@ -204,7 +204,12 @@ fn api(parts: &Parts, clock: &Arc<TestClock>) -> Api {
             clock.clone(),
         )),
         orders,
-        place: Arc::new(WaitlistPlace::new(hot, wanted.clone())),
+        place: Arc::new(WaitlistPlace::new(
+            hot,
+            ledger,
+            clock.clone(),
+            wanted.clone(),
+        )),
         browse: Arc::new(BrowseVouchers::new(hot, ledger)),
         draft: Arc::new(DraftVoucher::new(ledger)),
         adjust: Arc::new(AdjustStock::new(hot, ledger, steer.clone(), clock.clone())),
