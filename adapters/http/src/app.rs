@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use tower::Service as _;
 use tracing::Instrument as _;
 
-use crate::auth::TokenVerifier;
+use crate::auth::{NoticeKey, TokenVerifier};
 use crate::context::{Api, Context, Ctx};
 use crate::health::{Health, Vitals};
 use crate::metrics::HttpMeters;
@@ -48,11 +48,13 @@ const ALWAYS_ANSWERED: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
 impl HttpApp {
     /// Builds the application; starts nothing. `stopping` is cancelled when the process is about to
-    /// stop: `/readyz` says so and [`serve`](crate::serve()) ends.
+    /// stop: `/readyz` says so and [`serve`](crate::serve()) ends. Without a key for `notices`, the
+    /// payment provider's notifications are answered with 503, so that it tries again.
     pub fn new(
         api: Api,
         vitals: Vitals,
         tokens: TokenVerifier,
+        notices: Option<NoticeKey>,
         settings: HttpSettings,
         stopping: CancellationToken,
     ) -> Self {
@@ -64,6 +66,7 @@ impl HttpApp {
             health: Health::new(vitals, &api.clock, stopping.clone()),
             api,
             tokens,
+            notices,
             settings,
             commands: TaskTracker::new(),
             stopping,

@@ -3,16 +3,17 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use seckill_application::ports::Clock;
+use seckill_application::ports::{Clock, MoneyMovements};
 use seckill_application::{
-    AdjustStock, BrowseVouchers, CancelOrder, DraftVoucher, PayOrder, PurchaseVoucher, ReadBalance,
-    ReadOrders, SteerSale, WaitlistPlace,
+    AdjustStock, BrowseVouchers, CancelOrder, DraftVoucher, FollowOrder, HearPayment, PayOrder,
+    PurchaseVoucher, ReadBalance, ReadOrders, Reconcile, RefundOrder, SettleParked, SteerSale,
+    WaitlistPlace,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use crate::auth::TokenVerifier;
+use crate::auth::{NoticeKey, TokenVerifier};
 use crate::health::Health;
 use crate::metrics::HttpMeters;
 use crate::problem::Problem;
@@ -41,6 +42,18 @@ pub struct Api {
     pub adjust: Arc<AdjustStock>,
     /// Where every unit is.
     pub balance: Arc<ReadBalance>,
+    /// A buyer follows an order of his.
+    pub follow: Arc<FollowOrder>,
+    /// The payment provider says that money moved.
+    pub hear: Arc<HearPayment>,
+    /// An administrator refunds an order.
+    pub refund: Arc<RefundOrder>,
+    /// Money that goes back, for administrators to read.
+    pub money: Arc<dyn MoneyMovements>,
+    /// Finds and mends differences between gate and ledger.
+    pub reconcile: Arc<Reconcile>,
+    /// An administrator settles messages that could not be applied.
+    pub parked: Arc<SettleParked>,
     /// The process's clock: for `server_time`, deadlines and tokens.
     pub clock: Arc<dyn Clock>,
 }
@@ -49,6 +62,7 @@ pub struct Api {
 pub(crate) struct Context {
     pub(crate) api: Api,
     pub(crate) tokens: TokenVerifier,
+    pub(crate) notices: Option<NoticeKey>,
     pub(crate) rates: RateLimits,
     pub(crate) meters: HttpMeters,
     pub(crate) health: Health,

@@ -30,7 +30,7 @@ mod waitlist;
 mod wire;
 
 pub use app::{HttpApp, PeerAddress};
-pub use auth::{BadKey, Caller, PublicKeyKind, Role, TokenVerifier};
+pub use auth::{BadKey, Caller, NoticeKey, PublicKeyKind, Role, TokenVerifier};
 pub use context::Api;
 pub use health::Vitals;
 pub use metrics::{MetricSheet, MetricSource};

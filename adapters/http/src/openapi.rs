@@ -311,6 +311,13 @@ pub(crate) fn every_problem() -> Vec<Problem> {
         Problem::WrongStatus(SaleStatus::Closed),
         Problem::FrozenAfterPublish(vec!["price_minor"]),
         Problem::NotEnoughFree,
+        payment_declined(),
+        Problem::PaymentUsed,
+        Problem::BadSignature("the signature does not fit the timestamp and the body"),
+        Problem::ReconciliationRunning,
+        Problem::ParkedNotFound,
+        Problem::ParkedSettled,
+        Problem::ParkedUnfit("its values do not make sense"),
     ]
 }
 
@@ -320,6 +327,10 @@ pub(crate) fn not_open() -> Problem {
         opens_at: Timestamp::from_millis(1_893_456_000_000),
         retry_after_s: 30,
     }
+}
+
+pub(crate) fn payment_declined() -> Problem {
+    Problem::PaymentDeclined("no payment of this id is known".to_owned())
 }
 
 pub(crate) fn already_promoted() -> Problem {

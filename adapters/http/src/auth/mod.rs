@@ -1,11 +1,13 @@
 //! Who is calling.
 
 mod claims;
+mod notices;
 mod verified;
 mod verifier;
 
 use seckill_domain::BuyerId;
 
+pub use notices::NoticeKey;
 pub use verifier::{BadKey, PublicKeyKind, TokenVerifier};
 
 /// What a caller may do.

@@ -27,6 +27,8 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
         Problem::OrderWaiting,
         Problem::OrderRejected,
         Problem::OrderRefunded,
+        openapi::payment_declined(),
+        Problem::PaymentUsed,
         Problem::field("payment_id", PAYMENT_ID),
     ];
     openapi::answers(&mut routes, "payOrder", &problems);
@@ -80,5 +82,7 @@ async fn pay_order(
         PayReply::Paid(order) => Ok(Json(order.into())),
         PayReply::NotFound => Err(Problem::OrderNotFound),
         PayReply::Refused(why) => Err(why.into()),
+        PayReply::Declined(why) => Err(Problem::PaymentDeclined(why)),
+        PayReply::PaymentUsed => Err(Problem::PaymentUsed),
     }
 }

@@ -83,6 +83,9 @@ pub(crate) enum Problem {
     OrderNotPaid,
     OrderRejected,
     OrderRefunded,
+    PaymentDeclined(String),
+    PaymentUsed,
+    BadSignature(&'static str),
 
     NotWaiting,
     AlreadyPromoted {
@@ -92,6 +95,11 @@ pub(crate) enum Problem {
     WrongStatus(SaleStatus),
     FrozenAfterPublish(Vec<&'static str>),
     NotEnoughFree,
+
+    ReconciliationRunning,
+    ParkedNotFound,
+    ParkedSettled,
+    ParkedUnfit(&'static str),
 }
 
 impl Problem {
@@ -102,12 +110,13 @@ impl Problem {
 
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+            Self::Unauthenticated(_) | Self::BadSignature(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::RouteNotFound
             | Self::VoucherNotFound
             | Self::OrderNotFound
-            | Self::NotWaiting => StatusCode::NOT_FOUND,
+            | Self::NotWaiting
+            | Self::ParkedNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::PayloadTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -136,7 +145,12 @@ impl Problem {
             | Self::AlreadyPromoted { .. }
             | Self::WrongStatus(_)
             | Self::FrozenAfterPublish(_)
-            | Self::NotEnoughFree => StatusCode::CONFLICT,
+            | Self::PaymentDeclined(_)
+            | Self::PaymentUsed
+            | Self::NotEnoughFree
+            | Self::ReconciliationRunning
+            | Self::ParkedSettled
+            | Self::ParkedUnfit(_) => StatusCode::CONFLICT,
         }
     }
 
@@ -177,6 +191,13 @@ impl Problem {
             Self::WrongStatus(_) => "wrong_status",
             Self::FrozenAfterPublish(_) => "frozen_after_publish",
             Self::NotEnoughFree => "not_enough_free",
+            Self::PaymentDeclined(_) => "payment_declined",
+            Self::PaymentUsed => "payment_used",
+            Self::BadSignature(_) => "invalid_signature",
+            Self::ReconciliationRunning => "reconciliation_running",
+            Self::ParkedNotFound => "parked_message_not_found",
+            Self::ParkedSettled => "parked_message_settled",
+            Self::ParkedUnfit(_) => "parked_message_unfit",
         }
     }
 
@@ -217,6 +238,13 @@ impl Problem {
             Self::WrongStatus(_) => "Not possible in the voucher's status",
             Self::FrozenAfterPublish(_) => "Settings that are frozen after publishing",
             Self::NotEnoughFree => "Fewer units are free",
+            Self::PaymentDeclined(_) => "The provider does not vouch for the payment",
+            Self::PaymentUsed => "The payment belongs to another order, or is on its way back",
+            Self::BadSignature(_) => "The notification is not signed as it should be",
+            Self::ReconciliationRunning => "Another reconciliation is running",
+            Self::ParkedNotFound => "There is no such parked message",
+            Self::ParkedSettled => "The message was settled the other way",
+            Self::ParkedUnfit(_) => "The message still cannot be applied",
         }
     }
 
@@ -231,7 +259,8 @@ impl Problem {
             | Self::NotOpen { .. }
             | Self::Paused
             | Self::OrderQueued
-            | Self::OrderWaiting => true,
+            | Self::OrderWaiting
+            | Self::ReconciliationRunning => true,
             Self::Unauthenticated(_)
             | Self::Forbidden
             | Self::RouteNotFound
@@ -256,7 +285,13 @@ impl Problem {
             | Self::AlreadyPromoted { .. }
             | Self::WrongStatus(_)
             | Self::FrozenAfterPublish(_)
-            | Self::NotEnoughFree => false,
+            | Self::NotEnoughFree
+            | Self::PaymentDeclined(_)
+            | Self::PaymentUsed
+            | Self::BadSignature(_)
+            | Self::ParkedNotFound
+            | Self::ParkedSettled
+            | Self::ParkedUnfit(_) => false,
         }
     }
 
@@ -276,6 +311,7 @@ impl Problem {
             }
             Self::Unavailable { retryable, .. } => retryable.then_some(1),
             Self::Overloaded | Self::NotReady(_) | Self::OrderQueued => Some(1),
+            Self::OrderWaiting | Self::ReconciliationRunning => Some(2),
             _ => None,
         }
     }
@@ -283,7 +319,10 @@ impl Problem {
     /// What is particular to this occurrence.
     pub(crate) fn detail(&self) -> Option<String> {
         Some(match self {
-            Self::Unauthenticated(why) => (*why).to_owned(),
+            Self::Unauthenticated(why) | Self::BadSignature(why) | Self::ParkedUnfit(why) => {
+                (*why).to_owned()
+            }
+            Self::PaymentDeclined(why) => why.clone(),
             Self::PayloadTooLarge { bytes_max } => format!("at most {bytes_max} bytes"),
             Self::ValidationFailed(errors) => match errors.as_slice() {
                 [only] if only.field.is_empty() => only.message.clone(),
