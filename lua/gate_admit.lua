@@ -15,8 +15,8 @@
 -- ARGV[3] backlog: integer, as many decisions behind the ledger may not be
 -- ARGV[4...] attempts: order, buyer, quantity, key (`-` for none) of each
 -- RETURN DECIDED free waiting open version answer...: the sale after the batch (open is 1 if the
---   waitlist takes more), then per attempt one of: granted order; waitlisted order position;
---   replayed order g|w; key_reused order; already_held order...; already_waiting order position;
+--   waitlist takes more), then per attempt one of: granted order; waitlisted order position
+--   ticket; replayed order g|w; key_reused order; already_held order...; already_waiting order position;
 --   limit_exceeded remaining; not_open opens_at; paused; closed; sold_out
 -- RETURN BACKLOG_FULL: the ledger is too far behind; nothing changed
 -- RETURN NOT_LOADED reason: voucher, loading or retired
@@ -67,13 +67,13 @@ local function admit(order, buyer, quantity, key)
     return 'granted ' .. order
   end
   if sale.waiting < sale.capacity then
-    local ticket = partition.upcoming()
-    partition.decide('joined ' .. claim .. ' ' .. partition.text(ticket), order, 'w')
+    local ticket = partition.turn()
+    partition.decide('joined ' .. claim, order, 'w')
     waitlist.join(buyer, ticket, order, wanted, key)
     sale.waiting = sale.waiting + 1
     repeats.position[buyer] = sale.waiting
     repeats.remember(order, 'w', quantity, use)
-    return 'waitlisted ' .. order .. ' ' .. sale.waiting
+    return 'waitlisted ' .. order .. ' ' .. sale.waiting .. ' ' .. partition.text(ticket)
   end
   return 'sold_out'
 end

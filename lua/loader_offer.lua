@@ -1,6 +1,7 @@
--- Offers grants that a process answered and that may be lost. Each is left as it is if the gate
--- knows it; taken as a grant while the voucher is loading, or if free units and the limit allow;
--- else recorded as lost.
+-- Offers grants and places that a process answered and that may be lost. Each is left as it is if
+-- the gate knows the order. A grant is taken while the voucher is loading, or if free units and the
+-- limit allow; a place, with the turn it had, while the voucher is loading, or if the buyer does
+-- not wait, the limit allows and the list has room. Else it is recorded as lost.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash
@@ -13,7 +14,7 @@
 -- KEYS[9] loading: hash
 -- ARGV[1] epoch: integer
 -- ARGV[2] voucher: integer
--- ARGV[3...] claims: order, buyer, quantity, key (`-` for none) of each
+-- ARGV[3...] claims: ticket (`-` for a grant), order, buyer, quantity, key (`-` for none) of each
 -- RETURN TAKEN: each is on the stream, or known
 -- RETURN NOT_LOADED reason: voucher, loading or retired
 -- RETURN PARTITION: the partition needs a new epoch
@@ -31,38 +32,74 @@ if stop and not is_loading then
 end
 local VOUCHER, uses, seen, taken = ARGV[2], {}, {}, false
 
+
 -- As `Sale::retake`: nobody waits longer for it, the grant is older than the waitlist.
 local function retake(order, buyer, quantity, key)
   if quantity > sale.free or holders.units(buyer) + quantity > sale.limit then
-    return false
+    return nil
   end
-  sale.free, taken = sale.free - quantity, true
+  sale.free = sale.free - quantity
   holders.add(buyer, order, quantity, false, key)
-  if key ~= '-' then
-    uses[#uses + 1], uses[#uses + 2] = buyer .. ' ' .. key, 'g ' .. order .. ' ' .. quantity
-  end
-  return true
+  return 'g'
 end
 
-for at = 3, #ARGV, 4 do
-  local order, buyer, quantity, key = unpack(ARGV, at, at + 3)
-  local known = seen[order] or redis.call('HEXISTS', KEYS[2], order) == 1
-  if not known and not is_loading then
-    holders.load({ buyer })
-    known = holders.find(buyer, order)
-    local ticket = not known and redis.call('ZSCORE', KEYS[6], buyer)
-    if ticket then
-      if not waitlist.load({ buyer }, { ticket }) then
-        return sale.spoilt()
-      end
-      known = waitlist.of[buyer].order == order
+-- As `Sale::reseat`.
+local function reseat(ticket, order, buyer, quantity, key)
+  if waitlist.of[buyer] or sale.waiting >= sale.capacity or holders.units(buyer) + quantity > sale.limit then
+    return nil
+  end
+  sale.waiting = sale.waiting + 1
+  waitlist.join(buyer, tonumber(ticket), order, quantity, key)
+  return 'w'
+end
+
+-- What an open sale makes of an offer: `g` or `w` if it takes it.
+local function take(ticket, order, buyer, quantity, key)
+  local told
+  if ticket == '-' then
+    told = retake(order, buyer, tonumber(quantity), key)
+  else
+    told = reseat(ticket, order, buyer, tonumber(quantity), key)
+  end
+  taken = taken or told ~= nil
+  if told and key ~= '-' then
+    uses[#uses + 1], uses[#uses + 2] = buyer .. ' ' .. key, told .. ' ' .. order .. ' ' .. quantity
+  end
+  return told
+end
+
+-- Whether an open sale knows the order; nil if its data contradicts itself.
+local function knows(order, buyer)
+  holders.load({ buyer })
+  if not waitlist.of[buyer] and not waitlist.load({ buyer }, { redis.call('ZSCORE', KEYS[6], buyer) }) then
+    return nil
+  end
+  local seat = waitlist.of[buyer]
+  return holders.find(buyer, order) ~= nil or (seat ~= nil and seat.order == order)
+end
+
+for at = 3, #ARGV, 5 do
+  local ticket, order, buyer, quantity, key = unpack(ARGV, at, at + 4)
+  local known, told = seen[order] or redis.call('HEXISTS', KEYS[2], order) == 1, nil
+  if is_loading then
+    told = ticket == '-' and 'g' or 'w'
+  elseif not known then
+    known = knows(order, buyer)
+    if known == nil then
+      return sale.spoilt()
     end
+    told = not known and take(ticket, order, buyer, quantity, key)
   end
   if not known then
     seen[order] = true
-    local granted = is_loading or retake(order, buyer, tonumber(quantity), key)
     local claim = table.concat({ VOUCHER, order, buyer, quantity, key }, ' ')
-    partition.decide((granted and 'granted ' or 'lost ') .. claim, order, 'g')
+    if not told then
+      partition.decide('lost ' .. claim, order, 'g')
+    elseif told == 'g' then
+      partition.decide('granted ' .. claim, order, 'g')
+    else
+      partition.decide('joined ' .. claim .. ' ' .. ticket, order, 'w')
+    end
   end
 end
 if #partition.lines > 0 then
@@ -72,6 +109,7 @@ if #partition.lines > 0 then
   end
 end
 if taken then
-  sale.save(holders.save(), 0, 0, partition.many('HSET', KEYS[8], uses, 2))
+  local more_holders, more_waiters, more_seats = holders.save(), waitlist.save()
+  sale.save(more_holders, more_waiters, more_seats, partition.many('HSET', KEYS[8], uses, 2))
 end
 return { 'TAKEN' }

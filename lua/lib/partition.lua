@@ -53,9 +53,9 @@ function partition.refusal()
   return nil
 end
 
--- The number that the next decision gets.
-function partition.upcoming()
-  return partition.seq + #partition.lines + 1
+-- The turn of a buyer who joins by the next decision, as `Ticket::drawn_at`: exact, being below 2^53.
+function partition.turn()
+  return tonumber(partition.epoch) * 2 ^ 36 + partition.seq + #partition.lines + 1
 end
 
 -- An entry's place as the index keeps it: without the counter that most have.

@@ -33,7 +33,7 @@ function repeats.answer(order, buyer, quantity, use)
     if holders.find(buyer, order) then
       return 'granted ' .. order
     elseif seat and seat.order == order then
-      return 'waitlisted' .. place(seat)
+      return 'waitlisted' .. place(seat) .. ' ' .. partition.text(seat.ticket)
     end
     return 'replayed ' .. order .. ' ' .. string.sub(told, 1, 1)
   end

@@ -50,7 +50,7 @@ macro_rules! decorate_admit {
                 &self,
                 voucher: seckill_domain::VoucherId,
                 buyer: seckill_domain::BuyerId,
-            ) -> Result<Option<seckill_application::ports::Place>, seckill_application::Fault> {
+            ) -> Result<seckill_application::ports::PlaceReply, seckill_application::Fault> {
                 self.inner.place(voucher, buyer).await
             }
 
@@ -79,6 +79,23 @@ macro_rules! decorate_admit {
             ) -> Result<Option<seckill_application::ports::GateTally>, seckill_application::Fault>
             {
                 self.inner.tally(voucher, after).await
+            }
+
+            async fn held_by(
+                &self,
+                voucher: seckill_domain::VoucherId,
+                buyers: &[seckill_domain::BuyerId],
+            ) -> Result<Option<Vec<Vec<seckill_domain::Held>>>, seckill_application::Fault> {
+                self.inner.held_by(voucher, buyers).await
+            }
+
+            async fn holders(
+                &self,
+                voucher: seckill_domain::VoucherId,
+                cursor: u64,
+            ) -> Result<Option<seckill_application::ports::HoldersPage>, seckill_application::Fault>
+            {
+                self.inner.holders(voucher, cursor).await
             }
 
             async fn retire(

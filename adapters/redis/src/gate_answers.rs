@@ -3,7 +3,8 @@
 use seckill_application::Fault;
 use seckill_application::ports::{Admitted, NotLoaded, SaleFacts};
 use seckill_domain::{
-    Admission, Attempt, GateVersion, OrderId, PlaceAtFirst, Pulse, SaleStatus, SaleTerms, Timestamp,
+    Admission, Attempt, GateVersion, OrderId, PlaceAtFirst, Pulse, SaleStatus, SaleTerms, Ticket,
+    Timestamp,
 };
 
 use crate::reply::Reply;
@@ -54,6 +55,11 @@ pub(crate) fn admitted(reply: &Reply, attempts: &[Attempt]) -> Result<Admitted, 
 fn admission(answer: &str, attempt: &Attempt) -> Option<Admission> {
     let (word, rest) = answer.split_once(' ').unwrap_or((answer, ""));
     let pair = || rest.split_once(' ');
+    let triple = || {
+        let (order, rest) = pair()?;
+        let (position, ticket) = rest.split_once(' ')?;
+        Some((order, position, ticket))
+    };
     let this = |order: &str| {
         let order = order.parse::<OrderId>().ok()?;
         (order == attempt.order).then_some(order)
@@ -61,8 +67,9 @@ fn admission(answer: &str, attempt: &Attempt) -> Option<Admission> {
     Some(match word {
         "granted" => Admission::Granted { order: this(rest)? },
         "waitlisted" => Admission::Waitlisted {
-            order: this(pair()?.0)?,
-            position: pair()?.1.parse().ok()?,
+            order: this(triple()?.0)?,
+            position: triple()?.1.parse().ok()?,
+            ticket: Ticket::new(triple()?.2.parse().ok()?),
         },
         "replayed" => Admission::Replayed {
             order: pair()?.0.parse().ok()?,

@@ -73,11 +73,7 @@ impl RedisLoader {
     ) -> Result<LoadStep, Fault> {
         let args = |command: &mut Cmd| {
             words(command, &[&token.0]);
-            for claim in claims {
-                for word in claim {
-                    command.write_arg(word.as_bytes());
-                }
-            }
+            write_again(command, claims);
         };
         let reply = self
             .on_voucher(
@@ -265,22 +261,22 @@ impl GateLoader for RedisLoader {
         Ok(())
     }
 
-    async fn offer(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault> {
+    async fn offer(
+        &self,
+        voucher: VoucherId,
+        claims: &[Claim],
+        seats: &[Seat],
+    ) -> Result<Offered, Fault> {
         const OFFER: &str = "gate_loader.offer";
         at_most(OFFER, claims.len(), LOAD_CHUNK_MAX)?;
+        at_most(OFFER, seats.len(), LOAD_CHUNK_MAX)?;
+        let granted = claims.iter().map(holder_again);
+        let offers: Vec<AgainWords> = granted.chain(seats.iter().map(seat_again)).collect();
         let mut offered = Offered::Taken;
         // At least one call, so that an empty offer is answered as any other.
-        for at in (0..claims.len().max(1)).step_by(CLAIMS_MAX) {
-            let chunk = &claims[at..claims.len().min(at + CLAIMS_MAX)];
-            let args = |command: &mut Cmd| {
-                for claim in chunk {
-                    let key = key_word(claim.key.as_ref());
-                    words(
-                        command,
-                        &[&claim.order, &claim.buyer, &claim.quantity, &key],
-                    );
-                }
-            };
+        for at in (0..offers.len().max(1)).step_by(CLAIMS_MAX) {
+            let chunk = &offers[at..offers.len().min(at + CLAIMS_MAX)];
+            let args = |command: &mut Cmd| write_again(command, chunk);
             let reply = self
                 .on_voucher(OFFER, &LOADER_OFFER, voucher, &args)
                 .await?;
@@ -324,6 +320,12 @@ fn seat_again(seat: &Seat) -> AgainWords {
         seat.quantity.to_string(),
         key_word(seat.key.as_ref()).into_owned(),
     ]
+}
+
+fn write_again(command: &mut Cmd, claims: &[AgainWords]) {
+    for word in claims.iter().flatten() {
+        command.write_arg(word.as_bytes());
+    }
 }
 
 fn write_chunk(command: &mut Cmd, chunk: &LoadChunk) {

@@ -8,6 +8,7 @@ use seckill_application::ports::{Clock, HotPath, OrderIds};
 
 use crate::admission_stream::RedisStream;
 use crate::config::RedisConfig;
+use crate::delay_queue::Unready;
 use crate::gate_loader::RedisLoader;
 use crate::leases::RedisLeases;
 use crate::order_ids::Ids;
@@ -51,6 +52,9 @@ impl RedisHotPath {
             stream: Arc::new(RedisStream(self.store.clone())),
             leases: Arc::new(RedisLeases(self.store.clone())),
             order_ids,
+            delays: Arc::new(Unready),
+            notifier: Arc::new(Unready),
+            feed: Arc::new(Unready),
         }
     }
 

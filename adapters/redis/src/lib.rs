@@ -11,6 +11,7 @@
 mod admission_stream;
 mod config;
 mod connection;
+mod delay_queue;
 mod fault;
 mod gate_answers;
 mod gate_loader;

@@ -7,12 +7,12 @@ use futures::future::try_join_all;
 use redis::{Cmd, RedisWrite};
 use seckill_application::Fault;
 use seckill_application::ports::{
-    ATTEMPTS_MAX, Admitted, EntryId, FollowReply, GateOrder, GateTally, LeaveReply, Place,
-    PurchaseGate, SaleFacts, WithdrawReply,
+    ATTEMPTS_MAX, Admitted, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
+    Place, PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Attempt, BuyerId, Claim, GateChange, GateUpdate, GateVersion, OrderId,
-    PartitionId, PlaceAtFirst, Sequence, Timestamp, VoucherId,
+    AdjustmentId, Attempt, BuyerId, Claim, GateChange, GateUpdate, GateVersion, Held, OrderId,
+    PartitionId, PlaceAtFirst, Sequence, Ticket, Timestamp, VoucherId,
 };
 
 use crate::fault::at_most;
@@ -69,12 +69,15 @@ impl RedisGate {
         if reply.kind() != "FOUND" {
             return Ok(None);
         }
-        let decision = wire::decode_line(reply.text(3)?).map_err(|_| reply.senseless())?;
+        // Nobody asks for the ticket here.
+        let ticket = Some(Ticket::new(0));
+        let decision = wire::decode_line(reply.text(4)?, ticket).map_err(|_| reply.senseless())?;
         let found = (|| {
             Some(Found {
                 claim: decision.claim()?.clone(),
                 first: place_at_first(reply.text(1).ok()?)?,
                 entry: wire::decode_entry_id(reply.text(2).ok()?)?,
+                applied: reply.text(3).ok()? == "applied",
             })
         })();
         found.map(Some).ok_or_else(|| reply.senseless())
@@ -101,6 +104,7 @@ impl RedisGate {
             decided_at: found.entry.written_at(),
             holds_units: reply.kind() == "HOLDS",
             position,
+            applied: found.applied,
         })
     }
 }
@@ -110,6 +114,7 @@ struct Found {
     claim: Claim,
     first: PlaceAtFirst,
     entry: EntryId,
+    applied: bool,
 }
 
 #[async_trait]
@@ -206,23 +211,27 @@ impl PurchaseGate for RedisGate {
         }
     }
 
-    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<Option<Place>, Fault> {
+    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<PlaceReply, Fault> {
         let args = |command: &mut Cmd| words(command, &[&buyer]);
         let reply = self
             .on_voucher("purchase_gate.place", &GATE_PLACE, voucher, &args)
             .await?;
-        Ok(match reply.kind() {
-            "WAITING" => Some(Place::Waiting {
+        if let Some(why) = not_loaded(&reply)? {
+            return Ok(PlaceReply::NotLoaded(why));
+        }
+        match reply.kind() {
+            "WAITING" => Ok(PlaceReply::At(Place::Waiting {
                 order: reply.parsed(1)?,
                 position: reply.parsed(2)?,
                 length: reply.parsed(3)?,
-            }),
-            "PROMOTED" => Some(Place::Promoted {
+            })),
+            "PROMOTED" => Ok(PlaceReply::At(Place::Promoted {
                 order: reply.parsed(1)?,
                 length: reply.parsed(2)?,
-            }),
-            _ => None,
-        })
+            })),
+            "NONE" => Ok(PlaceReply::Nowhere),
+            _ => Err(reply.senseless()),
+        }
     }
 
     async fn find_order(&self, order: OrderId) -> Result<Option<GateOrder>, Fault> {
@@ -264,6 +273,14 @@ impl PurchaseGate for RedisGate {
         }
     }
 
+    async fn held_by(&self, _: VoucherId, _: &[BuyerId]) -> Result<Option<Vec<Vec<Held>>>, Fault> {
+        Err(Fault::broken("purchase_gate.held_by", "not yet"))
+    }
+
+    async fn holders(&self, _: VoucherId, _: u64) -> Result<Option<HoldersPage>, Fault> {
+        Err(Fault::broken("purchase_gate.holders", "not yet"))
+    }
+
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {
         let reply = self
             .on_voucher("purchase_gate.retire", &GATE_RETIRE, voucher, &|_| {})
@@ -285,6 +302,7 @@ fn change_words(change: &GateChange) -> String {
             buyer,
             quantity,
         } => format!("release {order} {buyer} {quantity}"),
+        GateChange::RestoreHolder(_) | GateChange::AppendAgain(_) => "not yet".to_owned(),
         GateChange::AddUnits { units } => format!("add {units}"),
         GateChange::SetTerms(terms) => format!(
             "terms {} {} {} {} {}",

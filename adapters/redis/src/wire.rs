@@ -5,14 +5,16 @@
 //!
 //! ```text
 //! granted   <voucher> <order> <buyer> <quantity> <key>
-//! joined    <voucher> <order> <buyer> <quantity> <key> <ticket>
+//! joined    <voucher> <order> <buyer> <quantity> <key> [<ticket>]
 //! left      <voucher> <order> <buyer> <quantity> <key> <reason>
 //! promoted  <voucher> <order> <buyer> <quantity> <key>
 //! lost      <voucher> <order> <buyer> <quantity> <key>
 //! withdrawn <voucher> <units> <adjustment>
 //! ```
 //!
-//! `<key>` is `-` for none; a key of dashes only gets one more. Numbers are canonical decimals.
+//! `<key>` is `-` for none; a key of dashes only gets one more. Who joins without a `<ticket>` has the
+//! one of this very decision ([`Ticket::drawn_at`]); who was appended again has the turn he had.
+//! Numbers are canonical decimals.
 //! `lua/lib/partition.lua` writes this; everything else here reads it, and takes nothing for
 //! granted: whoever can reach Redis can append anything.
 
@@ -27,6 +29,10 @@ pub const RAW_BYTES_MAX: usize = 4_096;
 
 const VERSION: &str = "1";
 const NO_KEY: &str = "-";
+const CLAIM_WORDS: usize = 5;
+/// A life has fewer than 2^36 decisions, and a partition fewer than 2^17 lives.
+const SEQUENCE_BITS: u32 = 36;
+const EPOCH_BITS: u32 = 17;
 
 /// An entry of the life `epoch`, from its fields as Redis delivers them: names and values in turn.
 /// Never panics, whatever the fields say.
@@ -77,7 +83,7 @@ fn decode<B: AsRef<[u8]>>(epoch: Epoch, fields: &[B]) -> Result<Entry, Reason> {
         return Err("written in another epoch".into());
     }
     let first: u64 = number(first)?;
-    let decisions = decode_lines(decisions)?;
+    let decisions = decode_lines(decisions, epoch, first)?;
     if first == 0 || first.checked_add(decisions.len() as u64).is_none() {
         return Err("a number out of range".into());
     }
@@ -88,21 +94,34 @@ fn decode<B: AsRef<[u8]>>(epoch: Epoch, fields: &[B]) -> Result<Entry, Reason> {
     })
 }
 
-fn decode_lines(text: &str) -> Result<Vec<Decision>, Reason> {
+fn decode_lines(text: &str, epoch: Epoch, first: u64) -> Result<Vec<Decision>, Reason> {
     let decode = |(at, line)| {
         let wrong = |reason: Reason| Reason::from(format!("decision {}: {reason}", at + 1));
-        decode_line(line).map_err(wrong)
+        let turn = first
+            .checked_add(at as u64)
+            .and_then(|number| turn(epoch, number));
+        decode_line(line, turn).map_err(wrong)
     };
     text.split('\n').enumerate().map(decode).collect()
 }
 
-/// One decision, as a line of an entry.
-pub(crate) fn decode_line(line: &str) -> Result<Decision, Reason> {
+/// The turn that a decision draws, if there can be such a decision.
+fn turn(epoch: Epoch, number: u64) -> Option<Ticket> {
+    let exists = number >> SEQUENCE_BITS == 0 && epoch.get() >> EPOCH_BITS == 0;
+    exists.then(|| Ticket::drawn_at(epoch, Sequence::new(number)))
+}
+
+/// One decision, as a line of an entry. `turn` is what a buyer draws who joins by it.
+pub(crate) fn decode_line(line: &str, turn: Option<Ticket>) -> Result<Decision, Reason> {
     let words: Vec<&str> = line.split(' ').collect();
     let decision = match words.as_slice() {
         ["granted", claim @ ..] => Decision::Granted(decode_claim(claim)?),
         ["promoted", claim @ ..] => Decision::Promoted(decode_claim(claim)?),
         ["lost", claim @ ..] => Decision::Lost(decode_claim(claim)?),
+        ["joined", claim @ ..] if claim.len() == CLAIM_WORDS => Decision::Joined {
+            claim: decode_claim(claim)?,
+            ticket: turn.ok_or("a number out of range")?,
+        },
         ["joined", claim @ .., ticket] => Decision::Joined {
             claim: decode_claim(claim)?,
             ticket: Ticket::new(number(ticket)?),

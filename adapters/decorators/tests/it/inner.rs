@@ -7,13 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Admitted, Clock, EntryId, FollowReply, GateOrder, GateTally, LeaveReply, NotLoaded, Place,
-    PurchaseGate, SaleFacts, WithdrawReply,
+    Admitted, Clock, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
+    NotLoaded, PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
 };
 use seckill_decorators::{BatchSettings, BatchedGate};
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, GateUpdate, GateVersion, OrderId, Pulse, Timestamp,
-    VoucherId,
+    AdjustmentId, Admission, Attempt, BuyerId, GateUpdate, GateVersion, Held, OrderId, Pulse,
+    Timestamp, VoucherId,
 };
 use tokio::sync::Semaphore;
 
@@ -148,8 +148,8 @@ impl PurchaseGate for Inner {
         Ok(WithdrawReply::NotEnough { free: units })
     }
 
-    async fn place(&self, _: VoucherId, _: BuyerId) -> Result<Option<Place>, Fault> {
-        Ok(None)
+    async fn place(&self, _: VoucherId, _: BuyerId) -> Result<PlaceReply, Fault> {
+        Ok(PlaceReply::Nowhere)
     }
 
     async fn find_order(&self, _: OrderId) -> Result<Option<GateOrder>, Fault> {
@@ -162,6 +162,21 @@ impl PurchaseGate for Inner {
 
     async fn tally(&self, _: VoucherId, _: EntryId) -> Result<Option<GateTally>, Fault> {
         Ok(None)
+    }
+
+    async fn held_by(
+        &self,
+        _: VoucherId,
+        buyers: &[BuyerId],
+    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
+        Ok(Some(vec![Vec::new(); buyers.len()]))
+    }
+
+    async fn holders(&self, _: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
+        Ok(Some(HoldersPage {
+            claims: Vec::new(),
+            next: Some(cursor + 1),
+        }))
     }
 
     async fn retire(&self, _: VoucherId) -> Result<bool, Fault> {
