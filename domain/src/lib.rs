@@ -33,7 +33,7 @@ pub use refund::{Refund, RefundReason};
 pub use sale::{Followed, Held, Leave, Pulse, Remembered, Sale, SaleStatus, SaleTerms};
 pub use sequence::{Continuity, Epoch, Fence, Sequence};
 pub use snowflake::{ClockBehind, Snowflake};
-pub use text::{BadText, IdempotencyKey, PaymentId};
+pub use text::{BadText, IdempotencyKey, PaymentId, is_plain_line, is_plain_text};
 pub use time::Timestamp;
 pub use voucher::{Amendment, Invalid, SaleWindow, Voucher, VoucherRefusal, VoucherTerms};
 pub use waitlist::{Seat, Ticket, Waitlist};

@@ -8,6 +8,25 @@ use std::str::FromStr;
 #[error("must be {0}")]
 pub struct BadText(pub &'static str);
 
+/// Whether a line shows what it says: no control characters, no breaks, and nothing that overrides
+/// the direction of the text around it. Marks of direction, which only concern their neighbours, are
+/// part of languages.
+pub fn is_plain_line(text: &str) -> bool {
+    !text.chars().any(is_treacherous)
+}
+
+/// [`is_plain_line`] for several lines: line feeds, carriage returns and tabs are allowed.
+pub fn is_plain_text(text: &str) -> bool {
+    !text
+        .chars()
+        .any(|letter| !matches!(letter, '\n' | '\r' | '\t') && is_treacherous(letter))
+}
+
+fn is_treacherous(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
+}
+
 macro_rules! visible_ascii {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -49,3 +68,38 @@ visible_ascii!(
     /// The payment provider's id of a payment; the key that makes paying repeatable.
     PaymentId
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_shows_what_it_says() {
+        for plain in [
+            "",
+            "Dinner for two",
+            "双人晚餐 🍜",
+            "עשר ₪\u{200F}",
+            "a\u{200D}b",
+        ] {
+            assert!(is_plain_line(plain) && is_plain_text(plain), "{plain:?}");
+        }
+        for treacherous in [
+            "a\0b",
+            "\u{1b}[31m",
+            "\u{7f}",
+            "\u{85}",
+            "10\u{202E}001",
+            "\u{202A}",
+            "\u{2066}",
+            "a\u{2069}",
+            "a\u{2028}b",
+        ] {
+            assert!(!is_plain_line(treacherous), "{treacherous:?}");
+            assert!(!is_plain_text(treacherous), "{treacherous:?}");
+        }
+        for lines in ["a\nb", "a\r\nb", "a\tb"] {
+            assert!(is_plain_text(lines) && !is_plain_line(lines), "{lines:?}");
+        }
+    }
+}

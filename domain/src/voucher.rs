@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{GateVersion, Money, SaleStatus, SaleTerms, Timestamp, Transition, VoucherId};
+use crate::{
+    GateVersion, Money, SaleStatus, SaleTerms, Timestamp, Transition, VoucherId, is_plain_line,
+    is_plain_text,
+};
 
 /// When a voucher is on sale: from `opens_at`, until just before `closes_at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +19,9 @@ pub struct SaleWindow {
 /// What an administrator sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoucherTerms {
-    /// 1 to 200 characters.
+    /// 1 to 200 characters in one line; see [`is_plain_line`].
     pub title: String,
-    /// At most 2,000 characters.
+    /// At most 2,000 characters; see [`is_plain_text`].
     pub description: Option<String>,
     /// What the voucher is worth.
     pub face_value: Money,
@@ -106,6 +109,7 @@ pub enum VoucherRefusal {
 
 const TITLE_CHARS_MAX: usize = 200;
 const DESCRIPTION_CHARS_MAX: usize = 2_000;
+const PLAIN: &str = "no control characters, and none that override the direction of text";
 const TOTAL_UNITS_MAX: u32 = 100_000_000;
 const LIMIT_MAX: u32 = 1_000;
 const WAITLIST_CAPACITY_MAX: u32 = 1_000_000;
@@ -127,10 +131,16 @@ impl VoucherTerms {
                 "title",
                 "1 to 200 characters",
             ),
+            (is_plain_line(&self.title), "title", PLAIN),
             (
                 description_chars <= DESCRIPTION_CHARS_MAX,
                 "description",
                 "at most 2000 characters",
+            ),
+            (
+                self.description.as_deref().is_none_or(is_plain_text),
+                "description",
+                PLAIN,
             ),
             (
                 self.face_value.minor <= MINOR_MAX,

@@ -26,6 +26,7 @@ use crate::report::FailureLog;
 use crate::request_id::{REQUEST_ID, RequestIds};
 use crate::router;
 use crate::settings::HttpSettings;
+use crate::streams::Streams;
 
 /// Where a request comes from. [`serve`](crate::serve()) puts it into the request's extensions.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +65,7 @@ impl HttpApp {
             rates: RateLimits::new(&settings.rates),
             meters: HttpMeters::new(&document),
             health: Health::new(vitals, &api.clock, stopping.clone()),
+            streams: Streams::new(&settings),
             api,
             tokens,
             notices,

@@ -19,6 +19,7 @@ use crate::metrics::HttpMeters;
 use crate::problem::Problem;
 use crate::rate_limit::RateLimits;
 use crate::settings::HttpSettings;
+use crate::streams::Streams;
 
 /// The use cases that the API offers.
 pub struct Api {
@@ -66,6 +67,7 @@ pub(crate) struct Context {
     pub(crate) rates: RateLimits,
     pub(crate) meters: HttpMeters,
     pub(crate) health: Health,
+    pub(crate) streams: Arc<Streams>,
     pub(crate) settings: HttpSettings,
     /// Commands that were begun.
     pub(crate) commands: TaskTracker,

@@ -313,7 +313,7 @@ pub(crate) fn every_problem() -> Vec<Problem> {
         Problem::NotEnoughFree,
         payment_declined(),
         Problem::PaymentUsed,
-        Problem::BadSignature("the signature does not fit the timestamp and the body"),
+        bad_signature(),
         Problem::ReconciliationRunning,
         Problem::ParkedNotFound,
         Problem::ParkedSettled,
@@ -327,6 +327,10 @@ pub(crate) fn not_open() -> Problem {
         opens_at: Timestamp::from_millis(1_893_456_000_000),
         retry_after_s: 30,
     }
+}
+
+pub(crate) fn bad_signature() -> Problem {
+    Problem::BadSignature("the signature does not fit the timestamp and the body")
 }
 
 pub(crate) fn payment_declined() -> Problem {

@@ -9,7 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::context::Ctx;
 use crate::problem::Problem;
-use crate::{admin, docs, health, metrics, openapi, orders, vouchers, waitlist};
+use crate::{admin, docs, health, metrics, openapi, orders, payments, vouchers, waitlist};
 
 /// The routes with their description: one list for both. A new group of endpoints is a line here.
 pub(crate) fn routes() -> (Router<Ctx>, OpenApi) {
@@ -17,6 +17,7 @@ pub(crate) fn routes() -> (Router<Ctx>, OpenApi) {
         .merge(vouchers::routes())
         .merge(orders::routes())
         .merge(waitlist::routes())
+        .merge(payments::routes())
         .merge(admin::routes())
         .merge(health::routes())
         .merge(metrics::routes());

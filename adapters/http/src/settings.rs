@@ -24,6 +24,17 @@ pub struct HttpSettings {
     pub connections_max: usize,
     /// Most requests worked on at once; beyond it 503.
     pub in_flight_max: usize,
+    /// How far the timestamp of a payment notification may be from the time here; beyond it 401.
+    pub notice_tolerance: Duration,
+    /// Most event streams at once, each of which holds a connection; beyond it 503.
+    pub streams_max: usize,
+    /// Most event streams of one buyer at once; beyond it 429.
+    pub streams_per_buyer_max: usize,
+    /// How often an event stream without news says that it is still there, and looks whether news
+    /// was missed.
+    pub stream_heartbeat: Duration,
+    /// How long an event stream lasts: then the client comes again, with a token that still holds.
+    pub stream_lasts: Duration,
     /// How long the door stays open after a stop was asked for, while clients are told.
     pub stop_notice: Duration,
     /// How long a stop waits for requests and commands that were begun.
@@ -43,6 +54,11 @@ impl Default for HttpSettings {
             unread_timeout: Duration::from_secs(15),
             connections_max: 10_000,
             in_flight_max: 4_096,
+            notice_tolerance: Duration::from_mins(5),
+            streams_max: 4_096,
+            streams_per_buyer_max: 8,
+            stream_heartbeat: Duration::from_secs(10),
+            stream_lasts: Duration::from_mins(10),
             stop_notice: Duration::from_millis(250),
             stop_patience: Duration::from_secs(10),
             rates: Rates::default(),

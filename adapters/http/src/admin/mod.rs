@@ -2,6 +2,10 @@
 
 mod balance;
 mod draft;
+mod parked;
+mod reconciliations;
+mod refunds;
+mod report;
 mod settings;
 mod steer;
 mod stock;
@@ -20,6 +24,9 @@ pub(crate) fn routes() -> OpenApiRouter<Ctx> {
         .merge(steer::routes())
         .merge(stock::routes())
         .merge(balance::routes())
+        .merge(refunds::routes())
+        .merge(reconciliations::routes())
+        .merge(parked::routes())
 }
 
 /// A voucher that was just changed, with what the gate says about it.

@@ -44,7 +44,11 @@ impl<T: DeserializeOwned + Validate + Default> FromRequest<Ctx> for OptionalJson
     }
 }
 
-async fn read(headers: &HeaderMap, body: Body, settings: &HttpSettings) -> Result<Bytes, Problem> {
+pub(super) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    settings: &HttpSettings,
+) -> Result<Bytes, Problem> {
     let bytes_max = settings.body_bytes_max;
     if body.is_end_stream() {
         return Ok(Bytes::new());
@@ -66,7 +70,10 @@ async fn read(headers: &HeaderMap, body: Body, settings: &HttpSettings) -> Resul
     }
 }
 
-fn parse<T: DeserializeOwned + Validate>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Problem> {
+pub(super) fn parse<T: DeserializeOwned + Validate>(
+    headers: &HeaderMap,
+    bytes: &[u8],
+) -> Result<T, Problem> {
     if !says_json(headers) {
         return Err(Problem::UnsupportedMediaType);
     }

@@ -5,9 +5,13 @@ mod caller;
 mod idempotency_key;
 mod path;
 mod query;
+mod signed;
 
 pub(crate) use body::{Json, OptionalJson};
 pub(crate) use caller::{Admin, Buyer, Purchaser};
 pub(crate) use idempotency_key::{Key, KeyHeader};
-pub(crate) use path::{OrderParam, OrderPath, VoucherParam, VoucherPath};
+pub(crate) use path::{
+    MessageParam, MessagePath, OrderParam, OrderPath, VoucherParam, VoucherPath,
+};
 pub(crate) use query::PageOf;
+pub(crate) use signed::{SignatureHeaders, Signed};

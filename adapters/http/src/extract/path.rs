@@ -43,6 +43,47 @@ pub(crate) struct OrderParam {
     order_id: Id,
 }
 
+/// `{message_id}` of a path: the number of a parked message.
+pub(crate) struct MessagePath(pub(crate) u64);
+
+/// How the path of a parked message is described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(
+    dead_code,
+    reason = "it describes MessagePath, which is read without it"
+)]
+pub(crate) struct MessageParam {
+    /// Which message.
+    #[param(example = "1")]
+    message_id: Id,
+}
+
+impl FromRequestParts<Ctx> for MessagePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, ctx: &Ctx) -> Result<Self, Problem> {
+        match Path::<Canonical<MessageNumber>>::from_request_parts(parts, ctx).await {
+            Ok(Path(Canonical(MessageNumber(number)))) => Ok(Self(number)),
+            Err(_) => Err(Problem::ParkedNotFound),
+        }
+    }
+}
+
+/// A number from 1 in its one canonical form.
+struct MessageNumber(u64);
+
+impl FromStr for MessageNumber {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let canonical =
+            text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0') && text.len() <= 20;
+        let number = canonical.then(|| text.parse().ok()).flatten();
+        number.map(Self).ok_or(())
+    }
+}
+
 impl FromRequestParts<Ctx> for VoucherPath {
     type Rejection = Problem;
 

@@ -45,6 +45,12 @@ async fn metrics(State(ctx): State<Ctx>) -> Result<Response, Problem> {
         &[],
         running,
     );
+    sheet.gauge(
+        "seckill_http_event_streams",
+        "Event streams that are open",
+        &[],
+        ctx.streams.count() as u64,
+    );
     let text = sheet.encode().map_err(|_| Problem::Internal {
         effect: Effect::None,
     })?;

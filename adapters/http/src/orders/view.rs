@@ -5,7 +5,7 @@ use seckill_domain::{Order, Stage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::wire::{Id, Instant, OrderStatusWord, reject_reason};
+use crate::wire::{Id, Instant, OrderStatusWord, UserId, reject_reason};
 
 /// An order.
 #[derive(Debug, Serialize, ToSchema)]
@@ -13,7 +13,7 @@ use crate::wire::{Id, Instant, OrderStatusWord, reject_reason};
 pub(crate) struct OrderBody {
     id: Id,
     voucher_id: Id,
-    user_id: Id,
+    user_id: UserId,
     #[schema(example = 1)]
     quantity: u32,
     /// `waiting` → `queued` → `pending_payment` → `paid` → `refunded`; or an end: `cancelled`,

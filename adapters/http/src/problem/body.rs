@@ -171,6 +171,10 @@ impl Problem {
         if matches!(self, Self::Unauthenticated(_)) {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if matches!(self, Self::BadSignature(_)) {
+            let scheme = HeaderValue::from_static("Payment-Signature");
+            headers.insert(header::WWW_AUTHENTICATE, scheme);
+        }
         *into.body_mut() = Body::from(body);
     }
 }

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use seckill_application::{FindPlace, LeavePlace};
 use seckill_application::ports::Place;
+use seckill_application::{FindPlace, LeavePlace};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;

@@ -6,6 +6,6 @@ mod instant;
 mod status;
 
 pub(crate) use cursor::{Cursor, PageQuery};
-pub(crate) use id::Id;
+pub(crate) use id::{Id, UserId};
 pub(crate) use instant::Instant;
-pub(crate) use status::{OrderStatusWord, SaleStatusWord, reject_reason};
+pub(crate) use status::{OrderStatusWord, RefundReasonWord, SaleStatusWord, reject_reason};

@@ -1,6 +1,6 @@
 //! Stages by name.
 
-use seckill_domain::{OrderStatus, RejectReason, SaleStatus};
+use seckill_domain::{OrderStatus, RefundReason, RejectReason, SaleStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -80,5 +80,31 @@ pub(crate) fn reject_reason(reason: RejectReason) -> &'static str {
         RejectReason::Lost => "lost",
         RejectReason::NotEnoughUnits => "not_enough_units",
         RejectReason::Discarded => "discarded",
+    }
+}
+
+/// Why money goes back. `too_late`: the order had ended. `second_payment`: another payment paid it.
+/// `wrong_amount`: it is not what the order costs. `unknown_order`: there is no such order.
+/// `requested`: an administrator refunded the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = RefundReason)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RefundReasonWord {
+    TooLate,
+    SecondPayment,
+    WrongAmount,
+    UnknownOrder,
+    Requested,
+}
+
+impl From<RefundReason> for RefundReasonWord {
+    fn from(reason: RefundReason) -> Self {
+        match reason {
+            RefundReason::TooLate => Self::TooLate,
+            RefundReason::SecondPayment => Self::SecondPayment,
+            RefundReason::WrongAmount => Self::WrongAmount,
+            RefundReason::UnknownOrder => Self::UnknownOrder,
+            RefundReason::Requested => Self::Requested,
+        }
     }
 }

@@ -9,15 +9,16 @@ mod workers;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use seckill_application::ports::{Clock as _, HotPath, LedgerPorts};
+use seckill_application::ports::{Clock as _, HotPath, LeaseOwner, LedgerPorts};
 use seckill_application::{
-    AdjustStock, BrowseVouchers, CancelOrder, DraftVoucher, LoadSale, Meters, PayOrder,
-    PurchaseVoucher, ReadBalance, ReadOrders, RecoverPartition, RelayUpdates, RememberedAnswers,
-    SteerSale, WaitlistPlace, WantedSales,
+    AdjustStock, BrowseVouchers, CancelOrder, DraftVoucher, FollowOrder, HearPayment, LoadSale,
+    Meters, PayOrder, PurchaseVoucher, ReadBalance, ReadOrders, Reconcile, RecoverPartition,
+    RefundOrder, RelayUpdates, RememberedAnswers, SettleParked, SteerSale, WaitlistPlace,
+    WantedSales,
 };
 use seckill_domain::Partitions;
-use seckill_http::{Api, HttpApp, HttpSettings, MetricSource, TokenVerifier, Vitals};
-use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger};
+use seckill_http::{Api, HttpApp, HttpSettings, MetricSource, NoticeKey, TokenVerifier, Vitals};
+use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger, SandboxPayments};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use answer::Answer;
@@ -44,6 +45,8 @@ pub(crate) struct Stand {
 struct Parts {
     hot: HotPath,
     ledger: LedgerPorts,
+    partitions: Partitions,
+    clock: Arc<TestClock>,
     recover: Arc<RecoverPartition>,
     load: Arc<LoadSale>,
     wanted: Arc<WantedSales>,
@@ -80,6 +83,8 @@ impl Parts {
         Self {
             hot,
             ledger,
+            partitions,
+            clock: clock.clone(),
             recover,
             load,
             wanted,
@@ -132,7 +137,15 @@ impl Stand {
         };
         let stopping = CancellationToken::new();
         let api = api(&parts, &clock);
-        let app = HttpApp::new(api, vitals, verifier, settings, stopping.clone());
+        let notices = NoticeKey::new(SECRET.as_bytes()).unwrap();
+        let app = HttpApp::new(
+            api,
+            vitals,
+            verifier,
+            Some(notices),
+            settings,
+            stopping.clone(),
+        );
         let workers = workers::Workers::start(&parts).await;
         Self {
             app,
@@ -187,6 +200,7 @@ fn api(parts: &Parts, clock: &Arc<TestClock>) -> Api {
         clock.clone(),
     ));
     let orders = Arc::new(ReadOrders::new(hot, ledger, clock.clone()));
+    let balance = Arc::new(ReadBalance::new(hot, ledger, clock.clone()));
     Api {
         purchase: Arc::new(PurchaseVoucher::new(
             hot,
@@ -195,14 +209,34 @@ fn api(parts: &Parts, clock: &Arc<TestClock>) -> Api {
             wanted.clone(),
             parts.remembered.clone(),
         )),
-        pay: Arc::new(PayOrder::new(ledger, orders.clone(), clock.clone())),
+        pay: Arc::new(PayOrder::new(
+            ledger,
+            Arc::new(SandboxPayments::default()),
+            orders.clone(),
+            clock.clone(),
+        )),
         cancel: Arc::new(CancelOrder::new(
             hot,
             ledger,
             orders.clone(),
-            relay,
+            relay.clone(),
             clock.clone(),
         )),
+        follow: Arc::new(FollowOrder::new(hot, ledger, orders.clone())),
+        hear: Arc::new(HearPayment::new(ledger, orders.clone(), clock.clone())),
+        refund: Arc::new(RefundOrder::new(ledger, relay.clone(), clock.clone())),
+        money: ledger.money.clone(),
+        reconcile: Arc::new(Reconcile::new(
+            hot,
+            ledger,
+            balance.clone(),
+            relay.clone(),
+            wanted.clone(),
+            clock.clone(),
+            parts.partitions,
+            LeaseOwner("stand".to_owned()),
+        )),
+        parked: Arc::new(SettleParked::new(ledger, relay, clock.clone())),
         orders,
         place: Arc::new(WaitlistPlace::new(
             hot,
@@ -214,7 +248,7 @@ fn api(parts: &Parts, clock: &Arc<TestClock>) -> Api {
         draft: Arc::new(DraftVoucher::new(ledger)),
         adjust: Arc::new(AdjustStock::new(hot, ledger, steer.clone(), clock.clone())),
         steer,
-        balance: Arc::new(ReadBalance::new(hot, ledger, clock.clone())),
+        balance,
         clock: clock.clone(),
     }
 }

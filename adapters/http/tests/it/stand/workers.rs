@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use seckill_application::{OrderWriter, Step, WriterSettings};
+use seckill_application::ports::{Clock as _, LeaseOwner};
+use seckill_application::{OrderWriter, PublishEvents, Step, WriterSettings};
 use seckill_domain::PartitionId;
 use tokio::task::JoinHandle;
 
@@ -12,6 +13,7 @@ use super::Parts;
 pub(super) struct Workers {
     writer: Mutex<Option<JoinHandle<()>>>,
     loader: JoinHandle<()>,
+    publisher: JoinHandle<()>,
 }
 
 const PARTITION: PartitionId = PartitionId::new(0);
@@ -37,6 +39,7 @@ impl Workers {
                     drop(loading.load.run(voucher, Duration::ZERO).await);
                 }
             }),
+            publisher: run(publish(parts.clone())),
         };
         workers.resume_writer(parts);
         workers
@@ -63,9 +66,20 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.loader.abort();
+        self.publisher.abort();
         if let Some(writer) = self.writer.lock().unwrap().take() {
             writer.abort();
         }
+    }
+}
+
+async fn publish(parts: Parts) {
+    let notifiers = vec![parts.hot.notifier.clone()];
+    let owner = LeaseOwner("publisher".to_owned());
+    let publish = PublishEvents::new(&parts.ledger, notifiers, owner);
+    loop {
+        publish.run().await.unwrap();
+        parts.clock.sleep(Duration::from_millis(10)).await;
     }
 }
 

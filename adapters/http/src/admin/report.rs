@@ -1,0 +1,126 @@
+//! The report of a reconciliation on the wire.
+
+use seckill_application::ports::{Difference, DifferenceKind, Report, VoucherFinding};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::wire::{Id, Instant, UserId};
+
+/// A reconciliation that ran.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Reconciliation)]
+pub(super) struct ReportBody {
+    id: Id,
+    started_at: Instant,
+    finished_at: Instant,
+    /// Whether closed vouchers were looked at too.
+    full: bool,
+    /// Whether nothing was repaired on purpose.
+    dry_run: bool,
+    /// How many orders differed.
+    difference_count: usize,
+    /// How many differences were repaired, and sales loaded again.
+    repair_count: usize,
+    vouchers: Vec<FindingBody>,
+}
+
+/// What was found about one voucher: `total = free + in_flight + parked + awaiting_payment + paid`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = VoucherFinding)]
+struct FindingBody {
+    voucher_id: Id,
+    /// Units the sale has in all.
+    total: i64,
+    /// Units nobody has.
+    free: i64,
+    /// Units that are on their way between gate and ledger.
+    in_flight: i64,
+    /// Units of parked messages.
+    parked: i64,
+    /// Units of orders that wait for payment.
+    awaiting_payment: i64,
+    /// Units of paid orders.
+    paid: i64,
+    /// Whether nothing moved while it was read, and the sum is right.
+    holds: bool,
+    /// Units by which the free stock of the gate is off although every order agrees; the sale is
+    /// loaded again then.
+    free_drift: i64,
+    differences: Vec<DifferenceBody>,
+}
+
+/// An order about which gate and ledger differed at two looks.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Difference)]
+struct DifferenceBody {
+    order_id: Id,
+    user_id: UserId,
+    quantity: u32,
+    kind: KindWord,
+    /// Whether it was repaired; not in a dry run, and not if the order moved meanwhile.
+    repaired: bool,
+}
+
+/// What differs. `not_delivered`: the gate gave units, and the message stands; it will be delivered.
+/// `message_gone`: it does not stand any more. `holder_gone`: the ledger has the order, and the gate
+/// does not hold it. `not_released`: the ledger gave the units back, and the gate still holds them.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DifferenceKind)]
+#[serde(rename_all = "snake_case")]
+enum KindWord {
+    NotDelivered,
+    MessageGone,
+    HolderGone,
+    NotReleased,
+}
+
+impl From<Report> for ReportBody {
+    fn from(report: Report) -> Self {
+        Self {
+            id: Id::numbered(report.id),
+            started_at: Instant(report.started_at),
+            finished_at: Instant(report.finished_at),
+            full: report.full,
+            dry_run: report.dry_run,
+            difference_count: report.differences(),
+            repair_count: report.repairs(),
+            vouchers: report.vouchers.into_iter().map(FindingBody::from).collect(),
+        }
+    }
+}
+
+impl From<VoucherFinding> for FindingBody {
+    fn from(found: VoucherFinding) -> Self {
+        let tally = found.tally;
+        let differences = found.differences.into_iter();
+        Self {
+            voucher_id: found.voucher.into(),
+            total: tally.total,
+            free: tally.free,
+            in_flight: tally.in_flight,
+            parked: tally.parked,
+            awaiting_payment: tally.awaiting_payment,
+            paid: tally.paid,
+            holds: found.holds,
+            free_drift: found.free_drift,
+            differences: differences.map(DifferenceBody::from).collect(),
+        }
+    }
+}
+
+impl From<Difference> for DifferenceBody {
+    fn from(difference: Difference) -> Self {
+        Self {
+            order_id: difference.claim.order.into(),
+            user_id: difference.claim.buyer.into(),
+            quantity: difference.claim.quantity,
+            kind: match difference.kind {
+                DifferenceKind::NotDelivered => KindWord::NotDelivered,
+                DifferenceKind::MessageGone => KindWord::MessageGone,
+                DifferenceKind::HolderGone => KindWord::HolderGone,
+                DifferenceKind::NotReleased => KindWord::NotReleased,
+            },
+            repaired: difference.repaired,
+        }
+    }
+}
