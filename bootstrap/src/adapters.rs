@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_application::Fault;
-use seckill_application::ports::{Clock, HotPath, LedgerPorts};
+use seckill_application::ports::{Clock, HotPath, LedgerPorts, Payments};
 use seckill_domain::Partitions;
-use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger};
+use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger, SandboxPayments};
 use seckill_mysql::{LedgerMeters, MySqlLedger};
 use seckill_redis::{AppendFsync, RedisHotPath};
 
@@ -21,6 +21,8 @@ pub struct Adapters {
     pub hot: HotPath,
     /// The database.
     pub ledger: LedgerPorts,
+    /// The payment provider.
+    pub payments: Arc<dyn Payments>,
     /// How well the hot store keeps what it acknowledged, in words.
     pub persistence: String,
     real: Option<Real>,
@@ -66,6 +68,7 @@ impl Adapters {
         Self {
             hot: MemoryHotPath::new(options, clock.clone()).ports(),
             ledger: MemoryLedger::new(clock.clone(), partitions).ports(),
+            payments: Arc::new(SandboxPayments::default()),
             persistence: "memory: gone when the process ends".to_owned(),
             real: None,
         }
@@ -92,6 +95,8 @@ impl Adapters {
         Ok(Self {
             hot: redis.ports(),
             ledger: mysql.ports(),
+            // The only provider there is so far: it vouches for every payment, and no money moves.
+            payments: Arc::new(SandboxPayments::default()),
             persistence: server.to_string(),
             real: Some(Real { redis, mysql }),
         })

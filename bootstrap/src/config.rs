@@ -14,14 +14,20 @@ use clap::ValueEnum;
 use seckill_application::WriterSettings;
 use seckill_decorators::BatchSettings;
 use seckill_domain::Partitions;
-use seckill_http::{HttpSettings, PublicKeyKind};
+use seckill_http::{HttpSettings, NoticeKey, PublicKeyKind};
 use seckill_mysql::LedgerConfig;
 use seckill_redis::RedisConfig;
 
-pub(crate) use args::{AuthArgs, GateArgs, LogArgs, ServeArgs, StoreArgs, UrlArgs, WorkerArgs};
+use crate::workers::ReconcileSchedule;
+
+pub(crate) use args::{
+    AuthArgs, GateArgs, LogArgs, PaymentArgs, ServeArgs, StoreArgs, UrlArgs, WorkerArgs,
+};
 
 /// The secret of the in-memory profile. Known to everybody, and refused by the real profile.
 pub(crate) const DEMO_SECRET: &str = "seckill-in-memory-demonstration-secret-known-to-everybody";
+/// What signs the payment provider's notifications in the in-memory profile. As well known.
+const DEMO_PAYMENTS_SECRET: &str = "seckill-in-memory-demonstration-payments-secret";
 
 /// A setting that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,6 +178,23 @@ pub struct WorkerSettings {
     pub writer: WriterSettings,
     /// How long a lease on a partition lasts without being renewed.
     pub lease_ttl: Duration,
+    /// What finds orders whose payment window has ended.
+    pub expiry: Expiry,
+    /// When reconciliations are due.
+    pub reconcile: ReconcileSchedule,
+}
+
+/// What finds orders whose payment window has ended. Either alone is enough; together they are
+/// precise, and one covers for the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Expiry {
+    /// The delay queue and the sweep of the ledger.
+    #[default]
+    Both,
+    /// The delay queue alone.
+    Queue,
+    /// The sweep of the ledger alone.
+    Sweep,
 }
 
 /// What the use cases and loops of a process need to know, checked.
@@ -200,6 +223,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// How tokens are verified.
     pub auth: Auth,
+    /// What verifies the payment provider's notifications; without it they are answered with 503.
+    pub notices: Option<NoticeKey>,
     /// What the HTTP edge allows.
     pub http: HttpSettings,
     /// Whether a demonstration voucher is put on sale; only in memory.

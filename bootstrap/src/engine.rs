@@ -43,7 +43,14 @@ impl Engine {
         )
         .await?;
         let adapters = Arc::new(adapters);
-        let system = System::wire(&adapters, config.partitions, config.batches, clock);
+        let process = process_name();
+        let system = System::wire(
+            &adapters,
+            config.partitions,
+            config.batches,
+            clock,
+            &process,
+        );
         let system = Arc::new(system);
         if config.role.serves() {
             wait_for_order_ids(&system, stop).await?;
@@ -53,7 +60,7 @@ impl Engine {
             system.clone(),
             adapters.clone(),
             config.workers,
-            process_name(),
+            process,
         );
         Ok(Self {
             system,
@@ -86,7 +93,7 @@ impl Engine {
         self.workers.end().await;
     }
 
-    /// Nobody remembers this process's grants once it is gone: waits a little until the ledger has
+    /// Nobody remembers this process's answers once it is gone: waits a little until the ledger has
     /// them.
     async fn drain(&self) {
         let (clock, remembered) = (&self.system.clock, &self.system.remembered);
@@ -95,10 +102,10 @@ impl Engine {
             clock.sleep(DRAIN_PAUSE).await;
         }
         if !remembered.is_empty() {
-            let grants = remembered.len();
+            let answers = remembered.len();
             tracing::warn!(
-                grants,
-                "stopped before the ledger had every grant; the stream has them"
+                answers,
+                "stopped before the ledger had every answer; the stream has them"
             );
         }
     }

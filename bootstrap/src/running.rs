@@ -71,6 +71,7 @@ impl Service {
             system.api(),
             vitals,
             tokens,
+            config.notices.clone(),
             settings,
             stop.soft_token(),
         ))

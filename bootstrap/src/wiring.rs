@@ -1,21 +1,26 @@
 //! Every use case, built once over the chosen adapters.
 
+mod gate;
+mod metrics;
+mod parts;
+
 use std::sync::Arc;
 
 use seckill_application::ports::{Clock, HotPath, LedgerPorts};
 use seckill_application::{
-    AdjustStock, BrowseVouchers, CancelOrder, DraftVoucher, ExpireOrders, GateUpkeep, LoadSale,
-    Meters, PayOrder, PurchaseVoucher, ReadBalance, ReadOrders, RecoverPartition, RelayUpdates,
-    RememberedAnswers, SteerSale, WaitlistPlace, WantedSales,
+    AdjustStock, BrowseVouchers, CancelOrder, DraftVoucher, ExpireOrders, FollowOrder, GateUpkeep,
+    HearPayment, LoadSale, Meters, PayOrder, PublishEvents, PurchaseVoucher, ReadBalance,
+    ReadOrders, Reconcile, RecoverPartition, RefundOrder, RelayUpdates, RememberedAnswers,
+    RetireSales, SendRefunds, SettleParked, SteerSale, WaitlistPlace, WantedSales,
 };
-use seckill_decorators::{
-    BatchSettings, BatchedGate, GATE_LATENCY_BOUNDS_US, GateMeters, GateOutcome, MeteredGate,
-};
+use seckill_decorators::{BatchSettings, BatchedGate, GateMeters};
 use seckill_domain::Partitions;
-use seckill_http::{Api, MetricSheet, MetricSource, Vitals};
+use seckill_http::{Api, Vitals};
 use seckill_mysql::LedgerMeters;
 
 use crate::adapters::Adapters;
+use gate::DecoratedGate;
+use parts::Parts;
 
 /// The use cases, and the ports under them.
 pub struct System {
@@ -47,6 +52,22 @@ pub struct System {
     pub adjust: Arc<AdjustStock>,
     /// Where every unit is.
     pub balance: Arc<ReadBalance>,
+    /// A buyer follows an order of his.
+    pub follow: Arc<FollowOrder>,
+    /// The payment provider says that money moved.
+    pub hear: Arc<HearPayment>,
+    /// An administrator refunds an order.
+    pub refund: Arc<RefundOrder>,
+    /// An administrator settles messages that could not be applied.
+    pub parked: Arc<SettleParked>,
+    /// Finds and mends differences between gate and ledger.
+    pub reconcile: Arc<Reconcile>,
+    /// Events leave the outbox.
+    pub publish: Arc<PublishEvents>,
+    /// Refunds reach the payment provider.
+    pub send_refunds: Arc<SendRefunds>,
+    /// Closed sales leave the gate.
+    pub retire: Arc<RetireSales>,
     /// Loads sales into the gate.
     pub load: Arc<LoadSale>,
     /// Brings partitions of the hot store back.
@@ -59,7 +80,7 @@ pub struct System {
     pub upkeep: Arc<GateUpkeep>,
     /// Sales that somebody found missing at the gate.
     pub wanted: Arc<WantedSales>,
-    /// Grants that the ledger is not known to have.
+    /// Grants and places that the ledger is not known to have.
     pub remembered: Arc<RememberedAnswers>,
     /// Counters of the use cases.
     pub meters: Arc<Meters>,
@@ -70,106 +91,67 @@ pub struct System {
 }
 
 impl System {
-    /// Builds the use cases. Starts nothing.
+    /// Builds the use cases. Starts nothing. `process` is unique among all processes.
     pub fn wire(
         adapters: &Adapters,
         partitions: Partitions,
         batches: BatchSettings,
         clock: Arc<dyn Clock>,
+        process: &str,
     ) -> Self {
-        let gate_meters = Arc::new(GateMeters::default());
-        let gate = adapters.hot.gate.clone();
-        let gate = Arc::new(MeteredGate::new(gate, clock.clone(), gate_meters.clone()));
-        let batches = Arc::new(BatchedGate::new(gate, clock.clone(), batches));
-        let hot = HotPath {
-            gate: batches.clone(),
-            ..adapters.hot.clone()
-        };
-        let ledger = adapters.ledger.clone();
-
-        let meters = Arc::new(Meters::default());
-        let wanted = Arc::new(WantedSales::default());
-        let remembered = Arc::new(RememberedAnswers::new(
-            &hot,
-            &ledger,
-            clock.clone(),
-            wanted.clone(),
-            meters.clone(),
-            partitions,
-        ));
-        let recover = Arc::new(RecoverPartition::new(&hot, &ledger, meters.clone()));
-        let relay = Arc::new(RelayUpdates::new(
-            &hot,
-            &ledger,
-            wanted.clone(),
-            meters.clone(),
-        ));
-        let load = Arc::new(LoadSale::new(
-            &hot,
-            &ledger,
-            recover.clone(),
-            clock.clone(),
-            meters.clone(),
-            partitions,
-        ));
-        let steer = Arc::new(SteerSale::new(
-            &hot,
-            &ledger,
-            relay.clone(),
-            load.clone(),
-            clock.clone(),
-        ));
-        let orders = Arc::new(ReadOrders::new(&hot, &ledger, clock.clone()));
+        let gate = DecoratedGate::around(&adapters.hot, batches, &clock);
+        let (hot, ledger) = (&gate.hot, &adapters.ledger);
+        let parts = Parts::new(hot, ledger, &clock, partitions);
+        let Parts { relay, orders, .. } = &parts;
+        let load = Arc::new(parts.load());
+        let steer = Arc::new(parts.steer(&load));
+        let balance = Arc::new(ReadBalance::new(hot, ledger, clock.clone()));
+        let payments = &adapters.payments;
         Self {
-            purchase: Arc::new(PurchaseVoucher::new(
-                &hot,
-                &ledger,
-                clock.clone(),
-                wanted.clone(),
-                remembered.clone(),
-            )),
-            pay: Arc::new(PayOrder::new(&ledger, orders.clone(), clock.clone())),
-            cancel: Arc::new(CancelOrder::new(
-                &hot,
-                &ledger,
+            purchase: Arc::new(parts.purchase()),
+            pay: Arc::new(PayOrder::new(
+                ledger,
+                payments.clone(),
                 orders.clone(),
-                relay.clone(),
                 clock.clone(),
             )),
-            place: Arc::new(WaitlistPlace::new(&hot, &ledger, clock.clone(), wanted.clone())),
-            browse: Arc::new(BrowseVouchers::new(&hot, &ledger)),
-            draft: Arc::new(DraftVoucher::new(&ledger)),
-            adjust: Arc::new(AdjustStock::new(
-                &hot,
-                &ledger,
-                steer.clone(),
+            cancel: Arc::new(parts.cancel()),
+            place: Arc::new(WaitlistPlace::new(
+                hot,
+                ledger,
                 clock.clone(),
+                parts.wanted.clone(),
             )),
-            balance: Arc::new(ReadBalance::new(&hot, &ledger, clock.clone())),
-            expire: Arc::new(ExpireOrders::new(&ledger, relay.clone(), meters.clone())),
-            upkeep: Arc::new(GateUpkeep::new(
-                &hot,
-                &ledger,
-                steer.clone(),
-                relay.clone(),
-                wanted.clone(),
-            )),
-            ledger_meters: adapters.ledger_meters(),
-            persistence: adapters.persistence.clone(),
-            hot,
-            ledger,
+            browse: Arc::new(BrowseVouchers::new(hot, ledger)),
+            draft: Arc::new(DraftVoucher::new(ledger)),
+            adjust: Arc::new(AdjustStock::new(hot, ledger, steer.clone(), clock.clone())),
+            follow: Arc::new(FollowOrder::new(hot, ledger, orders.clone())),
+            hear: Arc::new(HearPayment::new(ledger, orders.clone(), clock.clone())),
+            refund: Arc::new(RefundOrder::new(ledger, relay.clone(), clock.clone())),
+            parked: Arc::new(SettleParked::new(ledger, relay.clone(), clock.clone())),
+            reconcile: Arc::new(parts.reconcile(&balance, process)),
+            publish: Arc::new(parts.publish(process)),
+            send_refunds: Arc::new(SendRefunds::new(ledger, payments.clone())),
+            retire: Arc::new(RetireSales::new(hot, ledger, relay.clone(), partitions)),
+            expire: Arc::new(parts.expire()),
+            upkeep: Arc::new(parts.upkeep(&steer)),
+            orders: orders.clone(),
+            relay: relay.clone(),
+            recover: parts.recover.clone(),
+            wanted: parts.wanted.clone(),
+            remembered: parts.remembered.clone(),
+            meters: parts.meters.clone(),
+            hot: hot.clone(),
+            ledger: ledger.clone(),
             partitions,
-            clock,
-            orders,
+            clock: clock.clone(),
+            balance,
             steer,
             load,
-            recover,
-            relay,
-            wanted,
-            remembered,
-            meters,
-            batches,
-            gate_meters,
+            batches: gate.batches.clone(),
+            gate_meters: gate.meters.clone(),
+            ledger_meters: adapters.ledger_meters(),
+            persistence: adapters.persistence.clone(),
         }
     }
 
@@ -186,14 +168,23 @@ impl System {
             steer: self.steer.clone(),
             adjust: self.adjust.clone(),
             balance: self.balance.clone(),
+            follow: self.follow.clone(),
+            hear: self.hear.clone(),
+            refund: self.refund.clone(),
+            money: self.ledger.money.clone(),
+            reconcile: self.reconcile.clone(),
+            parked: self.parked.clone(),
             clock: self.clock.clone(),
         }
     }
 
     /// What health and metrics look at.
     pub fn vitals(&self, backlog_max: u64) -> Vitals {
-        let mut sources = vec![gate_source(self.gate_meters.clone(), self.batches.clone())];
-        sources.extend(self.ledger_meters.clone().map(ledger_source));
+        let mut sources = vec![metrics::gate_source(
+            self.gate_meters.clone(),
+            self.batches.clone(),
+        )];
+        sources.extend(self.ledger_meters.clone().map(metrics::ledger_source));
         Vitals {
             hot: self.hot.clone(),
             ledger: self.ledger.clone(),
@@ -205,54 +196,4 @@ impl System {
             sources,
         }
     }
-}
-
-fn gate_source(meters: Arc<GateMeters>, batches: Arc<BatchedGate>) -> MetricSource {
-    Box::new(move |sheet: &mut MetricSheet| {
-        let seen = meters.snapshot();
-        for (outcome, count) in GateOutcome::ALL.into_iter().zip(seen.outcomes) {
-            sheet.counter(
-                "seckill_gate_attempts",
-                "Attempts by what the gate said; one purchase may ask more than once",
-                &[("outcome", outcome.label())],
-                count,
-            );
-        }
-        sheet.latency(
-            "seckill_gate_seconds",
-            "How long a call of the gate took, for a whole batch of attempts",
-            &[],
-            &GATE_LATENCY_BOUNDS_US,
-            &seen.buckets,
-            seen.latency_us,
-        );
-        let turned_away = batches.tally().turned_away;
-        let help = "Attempts that were not sent because too many waited, or for too long";
-        sheet.counter("seckill_gate_turned_away", help, &[], turned_away);
-    })
-}
-
-fn ledger_source(meters: Arc<LedgerMeters>) -> MetricSource {
-    Box::new(move |sheet: &mut MetricSheet| {
-        let counts = meters.counts();
-        for (reason, count) in [
-            ("deadlock", counts.deadlocks),
-            ("lock_wait", counts.lock_wait_timeouts),
-            ("statement_timeout", counts.statement_timeouts),
-            ("batch_reexamined", counts.batches_reexamined),
-        ] {
-            let help = "Work of the database that had to be done again, by reason";
-            sheet.counter(
-                "seckill_database_retries",
-                help,
-                &[("reason", reason)],
-                count,
-            );
-        }
-        let (opened, dropped) = (counts.connects, counts.connections_dropped);
-        let help = "Connections to the database that were opened";
-        sheet.counter("seckill_database_connects", help, &[], opened);
-        let help = "Connections to the database that were closed in the middle of their work";
-        sheet.counter("seckill_database_connections_dropped", help, &[], dropped);
-    })
 }

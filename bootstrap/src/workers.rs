@@ -1,7 +1,9 @@
 //! Every loop of the process, by name, under one tracker.
 
 mod backoff;
+mod order_life;
 mod order_writer;
+mod reconciliation;
 mod upkeep;
 
 use std::future::Future;
@@ -15,9 +17,11 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use crate::adapters::Adapters;
-use crate::config::{Role, WorkerSettings};
+use crate::config::{Expiry, Role, WorkerSettings};
 use crate::shutdown::Stop;
 use crate::wiring::System;
+
+pub use reconciliation::ReconcileSchedule;
 
 /// Sales loaded at the same time.
 const LOADERS: usize = 4;
@@ -69,18 +73,32 @@ impl Workers {
             workers.spawn(&format!("gate_loader.{loader}"), upkeep::load_wanted);
         }
         if role.serves() {
-            workers.spawn("remembered_grants", upkeep::settle_grants);
+            workers.spawn("remembered_answers", upkeep::settle_answers);
         }
         if role.works() {
-            workers.spawn("gate_upkeep", upkeep::keep_gate_complete);
-            workers.spawn("relay_sweep", upkeep::relay);
-            workers.spawn("expiry_sweep", upkeep::expire);
-            for partition in workers.context.system.partitions.all() {
-                workers.spawn_writer(partition);
-            }
+            workers.spawn_works();
         }
         workers.tracker.close();
         workers
+    }
+
+    fn spawn_works(&self) {
+        self.spawn("gate_upkeep", upkeep::keep_gate_complete);
+        self.spawn("relay_sweep", upkeep::relay);
+        let expiry = self.context.settings.expiry;
+        if expiry != Expiry::Queue {
+            self.spawn("expiry_sweep", order_life::expire_swept);
+        }
+        if expiry != Expiry::Sweep {
+            self.spawn("expiry_on_time", order_life::expire_on_time);
+        }
+        self.spawn("event_relay", order_life::publish_events);
+        self.spawn("refund_sender", order_life::send_refunds);
+        self.spawn("retirement", order_life::retire_sales);
+        self.spawn("reconciliation", reconciliation::reconcile);
+        for partition in self.context.system.partitions.all() {
+            self.spawn_writer(partition);
+        }
     }
 
     fn spawn_writer(&self, partition: PartitionId) {

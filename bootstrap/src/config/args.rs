@@ -11,7 +11,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use clap::value_parser;
 
-use super::{LogFormat, Role, Secret};
+use super::{Expiry, LogFormat, Role, Secret};
 
 /// Settings of `serve`.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,6 +33,8 @@ pub(crate) struct ServeArgs {
     pub(crate) stores: StoreArgs,
     #[command(flatten)]
     pub(crate) auth: AuthArgs,
+    #[command(flatten)]
+    pub(crate) payments: PaymentArgs,
     #[command(flatten)]
     pub(crate) http: HttpArgs,
     #[command(flatten)]
@@ -152,6 +154,21 @@ pub(crate) struct AuthArgs {
     /// Take only tokens of this issuer
     #[arg(long, env = "SECKILL_AUTH_ISSUER", value_name = "NAME")]
     pub(crate) auth_issuer: Option<String>,
+}
+
+/// How the payment provider is heard.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Payments")]
+pub(crate) struct PaymentArgs {
+    /// The secret that signs the payment provider's notifications, at least 32 bytes; built in for
+    /// the in-memory profile; without one they are answered 503
+    #[arg(
+        long,
+        env = "SECKILL_PAYMENTS_SECRET",
+        value_name = "SECRET",
+        hide_env_values = true
+    )]
+    pub(crate) payments_secret: Option<Secret>,
 }
 
 /// The algorithm of a public key.
@@ -276,6 +293,17 @@ pub(crate) struct WorkerArgs {
     #[arg(long, env = "SECKILL_STREAM_KEEP_S", value_name = "S", default_value = "60",
           value_parser = value_parser!(u64).range(1..=86_400))]
     pub(crate) stream_keep_s: u64,
+    /// What finds orders whose payment window has ended
+    #[arg(long, env = "SECKILL_EXPIRY", value_enum, default_value_t)]
+    pub(crate) expiry: Expiry,
+    /// How long after the last reconciliation the next begins, in seconds (1 to 86400)
+    #[arg(long, env = "SECKILL_RECONCILE_EVERY_S", value_name = "S", default_value = "60",
+          value_parser = value_parser!(u64).range(1..=86_400))]
+    pub(crate) reconcile_every_s: u64,
+    /// The hour of the day, in UTC, of the full reconciliation (0 to 23)
+    #[arg(long, env = "SECKILL_RECONCILE_FULL_HOUR", value_name = "HOUR", default_value = "3",
+          value_parser = value_parser!(u8).range(0..=23))]
+    pub(crate) reconcile_full_hour: u8,
 }
 
 /// Where log events go.

@@ -6,16 +6,18 @@ use std::time::Duration;
 use seckill_application::WriterSettings;
 use seckill_decorators::BatchSettings;
 use seckill_domain::Partitions;
-use seckill_http::{HttpSettings, PublicKeyKind, Rates, TokenVerifier};
+use seckill_http::{HttpSettings, NoticeKey, PublicKeyKind, Rates, TokenVerifier};
 use seckill_mysql::LedgerConfig;
 use seckill_redis::{OrderIdScheme, RedisConfig};
 use tracing_subscriber::EnvFilter;
 
+use crate::workers::ReconcileSchedule;
+
 use super::args::{Algorithm, HttpArgs, OrderIds};
 use super::{
-    Auth, AuthArgs, AuthKey, BadSetting, Config, DEMO_SECRET, EngineConfig, GateArgs, LogArgs,
-    LogSettings, RealStores, Role, ServeArgs, StoreArgs, Stores, UrlArgs, WorkerArgs,
-    WorkerSettings,
+    Auth, AuthArgs, AuthKey, BadSetting, Config, DEMO_PAYMENTS_SECRET, DEMO_SECRET, EngineConfig,
+    GateArgs, LogArgs, LogSettings, PaymentArgs, RealStores, Role, ServeArgs, StoreArgs, Stores,
+    UrlArgs, WorkerArgs, WorkerSettings,
 };
 
 const GATE: &str = "SECKILL_GATE";
@@ -56,13 +58,18 @@ impl Config {
             ..EngineConfig::check(&args.stores, &args.gate, &args.workers)?
         };
         let in_memory = engine.stores.are_in_memory();
+        if in_memory && args.role != Role::All {
+            let must = "must be all in the in-memory profile: no other process can see its stores";
+            return Err(bad("SECKILL_ROLE", must));
+        }
         let auth = Auth::check(&args.auth, in_memory)?;
         auth.verifier()?;
         Ok(Self {
             listen: args.listen,
-            demonstration: in_memory && args.role.serves() && !args.no_demo,
+            demonstration: in_memory && !args.no_demo,
             engine,
             auth,
+            notices: args.payments.check(in_memory)?,
             http: args.http.settings(),
             log: args.log.check()?,
         })
@@ -285,7 +292,25 @@ impl WorkerArgs {
                 keep: Duration::from_secs(self.stream_keep_s),
             },
             lease_ttl: Duration::from_millis(self.lease_ttl_ms),
+            expiry: self.expiry,
+            reconcile: ReconcileSchedule {
+                every: Duration::from_secs(self.reconcile_every_s),
+                full_hour: self.reconcile_full_hour,
+            },
         }
+    }
+}
+
+impl PaymentArgs {
+    fn check(&self, in_memory: bool) -> Result<Option<NoticeKey>, BadSetting> {
+        let secret = match &self.payments_secret {
+            Some(secret) => secret.reveal(),
+            None if in_memory => DEMO_PAYMENTS_SECRET,
+            None => return Ok(None),
+        };
+        let key = NoticeKey::new(secret.as_bytes());
+        key.map(Some)
+            .map_err(|short| bad("SECKILL_PAYMENTS_SECRET", short.to_string()))
     }
 }
 

@@ -5,25 +5,22 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_application::{ExpireOrders, Fault, Loaded};
+use seckill_application::{Fault, Loaded};
 
 use super::Context;
 use super::backoff::Backoff;
 
-/// How long processes get to offer the grants they remember before a sale is opened again.
+/// How long processes get to offer what they remember before a sale is opened again.
 const RELOAD_GRACE: Duration = Duration::from_millis(300);
 /// Whoever publishes a sale also asks for it to be loaded, and does so himself at once, without the
 /// grace. He is left to it.
 const HEAD_START: Duration = Duration::from_millis(25);
 const SETTLE_EVERY: Duration = Duration::from_millis(150);
 const RELAY_EVERY: Duration = Duration::from_millis(250);
-const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 const UPKEEP_EVERY: Duration = Duration::from_secs(1);
-/// Most batches of one expiry sweep: 100,000 orders.
-const EXPIRY_ROUNDS_MAX: usize = 200;
 
 /// Does something again and again until a stop is asked for.
-async fn every<F>(
+pub(super) async fn every<F>(
     context: &Context,
     what: &'static str,
     period: Duration,
@@ -83,13 +80,13 @@ pub(super) async fn load_wanted(context: Arc<Context>) {
     }
 }
 
-/// Forgets grants that the ledger has, and offers the others to a gate that has lost them.
-pub(super) async fn settle_grants(context: Arc<Context>) {
+/// Forgets answers that the ledger has, and offers the others to a gate that has lost them.
+pub(super) async fn settle_answers(context: Arc<Context>) {
     let remembered = &context.system.remembered;
-    let offers = every(&context, "offering grants", SETTLE_EVERY, || {
+    let offers = every(&context, "offering answers", SETTLE_EVERY, || {
         remembered.offer()
     });
-    let settles = every(&context, "settling grants", SETTLE_EVERY, || {
+    let settles = every(&context, "settling answers", SETTLE_EVERY, || {
         remembered.settle()
     });
     // Apart, so that a database that is away does not keep the gate from being offered anything.
@@ -111,21 +108,6 @@ pub(super) async fn relay(context: Arc<Context>) {
     let relay = &context.system.relay;
     every(&context, "relaying updates", RELAY_EVERY, || async {
         relay.sweep().await.map(|_| ())
-    })
-    .await;
-}
-
-/// Expires overdue orders, batch after batch.
-pub(super) async fn expire(context: Arc<Context>) {
-    let expire = &context.system.expire;
-    let stop = &context.stop;
-    every(&context, "expiring orders", EXPIRE_EVERY, || async {
-        for _ in 0..EXPIRY_ROUNDS_MAX {
-            if expire.run().await? < ExpireOrders::BATCH_MAX || stop.is_asked_for() {
-                break;
-            }
-        }
-        Ok(())
     })
     .await;
 }

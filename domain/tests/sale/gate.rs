@@ -2,8 +2,8 @@
 
 use seckill_domain::{
     AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Followed, GateChange, GateUpdate,
-    GateVersion, Leave, PlaceAtFirst, Pulse, Sale, SaleStatus, SaleTerms, Seat, Sequence,
-    Timestamp, VoucherId,
+    GateVersion, Leave, PlaceAtFirst, Pulse, Sale, SaleStatus, SaleTerms, Seat, Ticket, Timestamp,
+    VoucherId,
 };
 
 /// The voucher on sale.
@@ -48,7 +48,7 @@ impl Gate {
         &mut self,
         attempt: &Attempt,
         now: Timestamp,
-        next: Sequence,
+        turn: Ticket,
     ) -> (Admission, Option<Decision>) {
         let mut attempt = attempt.clone();
         if self.flaw == Flaw::ForgetsKeys {
@@ -66,7 +66,7 @@ impl Gate {
                 return (Admission::Granted { order }, Some(Decision::Granted(claim)));
             }
         }
-        self.sale.admit(&attempt, now, next)
+        self.sale.admit(&attempt, now, turn)
     }
 
     pub(crate) fn settled(&self, attempt: &Attempt, first: PlaceAtFirst) -> Admission {

@@ -4,6 +4,7 @@ use seckill_application::ports::{HotPath, NotLoaded};
 use seckill_domain::{Admission, Attempt, Decision, OrderId, PlaceAtFirst, VoucherId};
 
 use super::opening::{Opening, VOUCHER, begin_partition};
+use super::stall::waitlisted;
 use super::{HotHarness, promises};
 
 promises! { gate_answers over dyn HotHarness:
@@ -96,7 +97,7 @@ async fn a_repeated_place_is_answered_again_with_where_it_is_now(harness: &dyn H
     stall.waiting(2, 1).await;
     let attempt = stall.waiting(3, 1).await;
     let order = attempt.order;
-    let at = |position| Admission::Waitlisted { order, position };
+    let at = |position| waitlisted(order, position);
     assert_eq!(stall.admit(&attempt).await, at(2));
     stall.leave(2).await;
     assert_eq!(stall.admit(&attempt).await, at(1));

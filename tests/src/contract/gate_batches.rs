@@ -5,6 +5,7 @@ use seckill_application::ports::{ATTEMPTS_MAX, Admitted};
 use seckill_domain::{Admission, Attempt};
 
 use super::opening::Opening;
+use super::stall::waitlisted;
 use super::{BACKLOG_LIMIT, HotHarness, promises};
 
 promises! { gate_batches over dyn HotHarness:
@@ -26,10 +27,7 @@ async fn a_batch_is_decided_one_after_the_other(harness: &dyn HotHarness) {
     let granted = |index: usize| Admission::Granted {
         order: attempts[index].order,
     };
-    let waits = Admission::Waitlisted {
-        order: attempts[3].order,
-        position: 1,
-    };
+    let waits = waitlisted(attempts[3].order, 1);
     let sold_out = Admission::SoldOut;
     assert_eq!(
         admissions,
@@ -91,10 +89,7 @@ async fn the_same_attempt_twice_in_a_batch_is_one_order(harness: &dyn HotHarness
     let waits = stall.attempt(2, 1);
     let batch = [twice.clone(), twice.clone(), waits.clone(), waits.clone()];
     let granted = Admission::Granted { order: twice.order };
-    let waitlisted = Admission::Waitlisted {
-        order: waits.order,
-        position: 1,
-    };
+    let waitlisted = waitlisted(waits.order, 1);
     assert_eq!(
         stall.admit_all(&batch).await,
         [granted.clone(), granted, waitlisted.clone(), waitlisted]

@@ -6,7 +6,7 @@ use seckill_domain::{
 };
 
 use super::opening::Opening;
-use super::stall::Stall;
+use super::stall::{Stall, waitlisted};
 use super::{HotHarness, promises};
 
 promises! { gate_waitlist over dyn HotHarness:
@@ -54,7 +54,7 @@ async fn buyers_join_in_order_of_arrival_and_are_told_their_place(harness: &dyn 
     for (position, buyer) in (1..).zip([900, 10, 200]) {
         let (attempt, admission) = stall.buy(buyer, 1).await;
         let order = attempt.order;
-        assert_eq!(admission, Admission::Waitlisted { order, position });
+        assert_eq!(admission, waitlisted(order, position));
         let length = position;
         let place = Place::Waiting {
             order,
@@ -121,7 +121,7 @@ async fn while_somebody_waits_new_buyers_wait_too(harness: &dyn HotHarness) {
     stall.waiting(2, 2).await;
     let (attempt, admission) = stall.buy(3, 1).await;
     let order = attempt.order;
-    let waits = Admission::Waitlisted { order, position: 2 };
+    let waits = waitlisted(order, 2);
     assert_eq!(admission, waits, "though a unit is free");
     assert_eq!(stall.free().await, 1);
 }
@@ -142,7 +142,7 @@ async fn a_unit_that_comes_back_goes_to_the_head_in_the_same_step(harness: &dyn 
     // The buyer who gave his unit back waits like everybody else.
     let (attempt, admission) = stall.buy(1, 1).await;
     let order = attempt.order;
-    assert_eq!(admission, Admission::Waitlisted { order, position: 2 });
+    assert_eq!(admission, waitlisted(order, 2));
 }
 
 /// Hole 3 and bug reports: whole seconds that tie are sorted by the text of the buyer.
@@ -215,7 +215,7 @@ async fn a_head_whose_limit_filled_up_leaves(harness: &dyn HotHarness) {
     stall
         .hot
         .loader
-        .offer(stall.voucher, std::slice::from_ref(&regained))
+        .offer(stall.voucher, std::slice::from_ref(&regained), &[])
         .await
         .unwrap();
     stall.release(&holder).await;
@@ -299,7 +299,7 @@ async fn whoever_left_may_join_again_at_the_end(harness: &dyn HotHarness) {
     stall.leave(2).await;
     let (attempt, admission) = stall.buy(2, 1).await;
     let order = attempt.order;
-    assert_eq!(admission, Admission::Waitlisted { order, position: 2 });
+    assert_eq!(admission, waitlisted(order, 2));
 }
 
 async fn a_promoted_order_keeps_the_id_and_key_of_its_place(harness: &dyn HotHarness) {

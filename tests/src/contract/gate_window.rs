@@ -5,6 +5,7 @@ use std::time::Duration;
 use seckill_domain::{Admission, Attempt, PlaceAtFirst, SaleStatus, VoucherId};
 
 use super::opening::{Opening, VOUCHER};
+use super::stall::waitlisted;
 use super::{HotHarness, promises};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -120,7 +121,7 @@ async fn answers_what_was_decided(
     assert_eq!(stall.buy(granted.buyer.get(), 1).await.1, held);
     let order = waited.order;
     let position = 1;
-    let waits = Admission::Waitlisted { order, position };
+    let waits = waitlisted(order, position);
     assert_eq!(stall.admit(waited).await, waits);
     let waits = Admission::AlreadyWaiting { order, position };
     assert_eq!(stall.buy(waited.buyer.get(), 1).await.1, waits);

@@ -86,7 +86,7 @@ async fn more_of_a_snapshot_than_promised_is_refused(harness: &dyn HotHarness) {
 async fn more_grants_than_promised_are_refused(harness: &dyn HotHarness) {
     let stall = Opening::of(5_000).open(harness).await;
     let claims = claims(LOAD_CHUNK_MAX + 1);
-    assert_refused(stall.hot.loader.offer(VOUCHER, &claims).await);
+    assert_refused(stall.hot.loader.offer(VOUCHER, &claims, &[]).await);
     assert_eq!(stall.decisions().await, []);
     let (_, _) = Load::begun(&stall.hot, VOUCHER, "token").await;
     let token = LoadToken("token".to_owned());

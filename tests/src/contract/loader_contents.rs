@@ -9,7 +9,7 @@ use seckill_domain::{
 
 use super::loading::{Load, survivors};
 use super::opening::{Opening, VOUCHER};
-use super::stall::Stall;
+use super::stall::{Stall, waitlisted};
 use super::{HotHarness, promises};
 
 promises! { loader_contents over dyn HotHarness:
@@ -170,7 +170,7 @@ async fn whoever_joins_later_stands_behind_the_loaded(harness: &dyn HotHarness) 
     let (attempt, admission) = stall.buy(1, 1).await;
     let position = 4;
     let order = attempt.order;
-    assert_eq!(admission, Admission::Waitlisted { order, position });
+    assert_eq!(admission, waitlisted(order, position));
     stall.add(4).await;
     assert_eq!(served(&stall).await, [9, 7, 5, 1]);
 }

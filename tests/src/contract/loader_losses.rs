@@ -4,7 +4,7 @@ use seckill_application::ports::{Admitted, NotLoaded, PartitionState, StreamRepl
 use seckill_domain::{Admission, Attempt, Epoch, PlaceAtFirst, Sequence};
 
 use super::opening::{Opening, VOUCHER};
-use super::stall::Stall;
+use super::stall::{Stall, waitlisted};
 use super::{Harm, HotHarness, promises};
 
 promises! { loader_losses over dyn HotHarness:
@@ -123,13 +123,7 @@ async fn assert_no_wrong_answer(before: &Before, lost: &str) -> bool {
             stall.attempt(1, 2),
             Admission::LimitExceeded { remaining: 1 },
         ),
-        (
-            waiting.clone(),
-            Admission::Waitlisted {
-                order: waits,
-                position,
-            },
-        ),
+        (waiting.clone(), waitlisted(waits, position)),
         (
             stall.keyed(3, 2, "waits"),
             replayed(waits, PlaceAtFirst::Waitlisted),
@@ -141,7 +135,7 @@ async fn assert_no_wrong_answer(before: &Before, lost: &str) -> bool {
                 position,
             },
         ),
-        (new, Admission::Waitlisted { order, position: 2 }),
+        (new, waitlisted(order, 2)),
     ];
     let mut noticed = 0;
     for (attempt, right) in &questions {

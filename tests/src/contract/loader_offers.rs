@@ -7,7 +7,7 @@ use seckill_domain::{
 
 use super::loading::{Load, decisions};
 use super::opening::{FIRST_EPOCH, Opening, VOUCHER, begin_partition};
-use super::stall::Stall;
+use super::stall::{Stall, waitlisted};
 use super::{HotHarness, promises};
 
 promises! { loader_offers over dyn HotHarness:
@@ -40,7 +40,7 @@ fn grant(order: u64, buyer: u64, quantity: u32) -> Claim {
 }
 
 async fn offer(stall: &Stall, claims: &[Claim]) {
-    let offered = stall.hot.loader.offer(VOUCHER, claims).await.unwrap();
+    let offered = stall.hot.loader.offer(VOUCHER, claims, &[]).await.unwrap();
     assert_eq!(offered, Offered::Taken);
 }
 
@@ -48,7 +48,7 @@ async fn a_missing_partition_takes_no_offer(harness: &dyn HotHarness) {
     let offered = harness
         .hot()
         .loader
-        .offer(VOUCHER, &[grant(1, 1, 1)])
+        .offer(VOUCHER, &[grant(1, 1, 1)], &[])
         .await
         .unwrap();
     assert_eq!(offered, Offered::PartitionMissing);
@@ -59,13 +59,13 @@ async fn a_voucher_that_is_neither_open_nor_loading_takes_no_offer(harness: &dyn
     begin_partition(hot, harness.partitions(), VOUCHER).await;
     let claims = [grant(1, 1, 1)];
     assert_eq!(
-        hot.loader.offer(VOUCHER, &claims).await.unwrap(),
+        hot.loader.offer(VOUCHER, &claims, &[]).await.unwrap(),
         Offered::NotLoaded
     );
     let stall = Opening::of(5).open(harness).await;
     hot.loader.unload(VOUCHER).await.unwrap();
     assert_eq!(
-        hot.loader.offer(VOUCHER, &claims).await.unwrap(),
+        hot.loader.offer(VOUCHER, &claims, &[]).await.unwrap(),
         Offered::NotLoaded
     );
     assert_eq!(stall.decisions().await, []);
@@ -103,7 +103,7 @@ async fn while_loading_every_grant_is_taken(harness: &dyn HotHarness) {
     let claims = [grant(3, 1, 5), grant(2, 1, 5), grant(1, 2, 1)];
     // The ledger is the one to judge: it has the stock and the limits.
     assert_eq!(
-        hot.loader.offer(VOUCHER, &claims).await.unwrap(),
+        hot.loader.offer(VOUCHER, &claims, &[]).await.unwrap(),
         Offered::Taken
     );
     let written = decisions(hot, harness.partitions(), epoch, VOUCHER).await;
@@ -171,10 +171,7 @@ async fn nobody_who_waits_goes_before_a_grant_that_was_answered(harness: &dyn Ho
     assert_eq!(stall.free().await, 0);
     let order = waiting.order;
     let position = 1;
-    assert_eq!(
-        stall.admit(&waiting).await,
-        Admission::Waitlisted { order, position }
-    );
+    assert_eq!(stall.admit(&waiting).await, waitlisted(order, position));
 }
 
 async fn without_stock_a_grant_is_recorded_as_lost(harness: &dyn HotHarness) {

@@ -7,7 +7,7 @@ use seckill_domain::{
 
 use super::loading::{Load, decisions, survivors};
 use super::opening::{FIRST_EPOCH, Opening, VOUCHER};
-use super::stall::Stall;
+use super::stall::{Stall, waitlisted};
 use super::{HotHarness, promises};
 
 promises! { loader_survivors over dyn HotHarness:
@@ -243,9 +243,9 @@ async fn a_lost_life_is_rebuilt_from_survivors_without_losing_a_grant(harness: &
     let order = held[1].order;
     assert_eq!(stall.admit(&held[1]).await, Admission::Granted { order });
     let order = waiting[1].order;
-    let place = Admission::Waitlisted { order, position: 2 };
+    let place = waitlisted(order, 2);
     assert_eq!(stall.admit(&waiting[1]).await, place);
     let (attempt, admission) = stall.buy(3, 1).await;
     let order = attempt.order;
-    assert_eq!(admission, Admission::Waitlisted { order, position: 3 });
+    assert_eq!(admission, waitlisted(order, 3));
 }

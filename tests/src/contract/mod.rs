@@ -53,6 +53,7 @@ pub mod loader_contents;
 pub mod loader_epochs;
 pub mod loader_losses;
 pub mod loader_offers;
+pub mod loader_places;
 pub mod loader_survivors;
 pub mod loader_tokens;
 pub mod money_movements;
@@ -131,7 +132,7 @@ macro_rules! hot_path_contract {
     ($stand:path) => {
         $crate::purchase_gate_contract!($stand);
         $crate::contract_suites! { $stand:
-            hot_bounds leases loader_contents loader_epochs loader_losses loader_offers
+            hot_bounds leases loader_contents loader_epochs loader_losses loader_offers loader_places
             loader_survivors loader_tokens order_ids stream_reading stream_upkeep
         }
     };

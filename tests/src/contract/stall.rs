@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use seckill_application::ports::{
-    Admitted, FollowReply, HotPath, LeaveReply, NotLoaded, OpenSale, Place, SaleFacts,
+    Admitted, FollowReply, HotPath, LeaveReply, NotLoaded, OpenSale, Place, PlaceReply, SaleFacts,
 };
 use seckill_domain::{
     Admission, Attempt, BuyerId, Claim, Decision, Epoch, GateChange, GateUpdate, GateVersion,
-    OrderId, PartitionId, Partitions, Pulse, SaleStatus, SaleTerms, VoucherId,
+    OrderId, PartitionId, Partitions, Pulse, SaleStatus, SaleTerms, Ticket, VoucherId,
 };
 
 use super::stream_log::StreamLog;
@@ -24,6 +24,18 @@ pub(super) struct Stall {
     pub(super) epoch: Epoch,
     pub(super) terms: SaleTerms,
     version: AtomicU64,
+}
+
+/// Turns have promises of their own; elsewhere they would only repeat what was asked before.
+const ANY_TICKET: Ticket = Ticket::new(0);
+
+/// The answer to who gets a place, with whatever turn.
+pub(super) fn waitlisted(order: OrderId, position: u32) -> Admission {
+    Admission::Waitlisted {
+        order,
+        position,
+        ticket: ANY_TICKET,
+    }
 }
 
 impl Stall {
@@ -102,8 +114,19 @@ impl Stall {
         admissions.pop().expect("one answer")
     }
 
-    /// The answers to a batch.
+    /// The answers to a batch, without their tickets: see [`waitlisted`].
     pub(super) async fn admit_all(&self, attempts: &[Attempt]) -> Vec<Admission> {
+        let mut admissions = self.admit_with_tickets(attempts).await;
+        for admission in &mut admissions {
+            if let Admission::Waitlisted { ticket, .. } = admission {
+                *ticket = ANY_TICKET;
+            }
+        }
+        admissions
+    }
+
+    /// The answers to a batch, as they are.
+    pub(super) async fn admit_with_tickets(&self, attempts: &[Attempt]) -> Vec<Admission> {
         let reply = self.ask(attempts).await;
         let Admitted::Decided { admissions, pulse } = reply else {
             panic!("not decided: {reply:?}");
@@ -139,11 +162,13 @@ impl Stall {
     }
 
     pub(super) async fn place(&self, buyer: u64) -> Option<Place> {
-        self.hot
-            .gate
-            .place(self.voucher, BuyerId::new(buyer))
-            .await
-            .unwrap()
+        let gate = &self.hot.gate;
+        let buyer = BuyerId::new(buyer);
+        match gate.place(self.voucher, buyer).await.unwrap() {
+            PlaceReply::At(place) => Some(place),
+            PlaceReply::Nowhere => None,
+            PlaceReply::NotLoaded(why) => panic!("not loaded: {why:?}"),
+        }
     }
 
     pub(super) async fn leave(&self, buyer: u64) -> LeaveReply {

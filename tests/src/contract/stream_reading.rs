@@ -127,7 +127,7 @@ async fn every_kind_of_decision_is_read_as_it_was_made(harness: &dyn HotHarness)
     stall
         .hot
         .loader
-        .offer(voucher, std::slice::from_ref(&lost))
+        .offer(voucher, std::slice::from_ref(&lost), &[])
         .await
         .unwrap();
     stall.add(9).await;

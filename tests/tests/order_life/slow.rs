@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
     Admitted, Clock, DifferenceKind, EntryId, FollowReply, GateOrder, GateTally, HoldersPage,
-    LeaveReply, LedgerOrder, Page, Place, PurchaseGate, Reconciliations, Report, SaleFacts,
+    LeaveReply, LedgerOrder, Page, PlaceReply, PurchaseGate, Reconciliations, Report, SaleFacts,
     WithdrawReply,
 };
 use seckill_domain::{
@@ -83,7 +83,7 @@ impl PurchaseGate for Slow<dyn PurchaseGate> {
             .await
     }
 
-    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<Option<Place>, Fault> {
+    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<PlaceReply, Fault> {
         self.late(self.inner.place(voucher, buyer)).await
     }
 

@@ -1,7 +1,7 @@
 //! What may be answered to an attempt.
 
 use proptest::sample::Index;
-use seckill_domain::{Admission, Attempt, BuyerId, Claim, Decision, PlaceAtFirst, Ticket};
+use seckill_domain::{Admission, Attempt, BuyerId, Claim, Decision, Epoch, PlaceAtFirst, Ticket};
 
 use super::{Auditor, KeyUse, Verdict, ensure};
 use crate::gate::{Gate, VOUCHER};
@@ -21,8 +21,8 @@ impl Auditor {
             key: key.map(|key| format!("key-{key}").parse().unwrap()),
         };
         let before = gate.pulse();
-        let next = self.sequence.next();
-        let (answer, decision) = gate.admit(&attempt, self.now, next);
+        let turn = Ticket::drawn_at(Epoch::new(3), self.sequence.next());
+        let (answer, decision) = gate.admit(&attempt, self.now, turn);
         let expected = self.known(&attempt);
         ensure(expected.is_none_or(|known| answer == known), || {
             format!("{attempt:?} was answered {answer:?}; its key or its buyer is known")
@@ -40,7 +40,7 @@ impl Auditor {
                     claim: decided,
                     ticket,
                 }),
-            ) if decided == claim && ticket == Ticket::drawn_at(next) => {
+            ) if decided == claim && ticket == turn => {
                 self.waiting.push((ticket, claim));
                 self.settle(attempt, PlaceAtFirst::Waitlisted);
             }
@@ -93,7 +93,7 @@ impl Auditor {
             let orders = his.map(|claim| claim.order).collect();
             return Some(Admission::AlreadyHeld { orders });
         }
-        let (order, position) = self.place_of(attempt.buyer)?;
+        let (order, position, _) = self.place_of(attempt.buyer)?;
         Some(Admission::AlreadyWaiting { order, position })
     }
 
@@ -116,7 +116,9 @@ impl Auditor {
                 let allowed = on_sale && *order == attempt.order && free >= attempt.quantity;
                 ("granted", allowed)
             }
-            Admission::Waitlisted { order, position } => {
+            Admission::Waitlisted {
+                order, position, ..
+            } => {
                 let last = *position as usize == self.waiting.len() + 1;
                 let allowed = on_sale && *order == attempt.order && last && room && !served_now;
                 ("waitlisted", allowed && fits)
@@ -156,12 +158,16 @@ impl Auditor {
         let holds = self.held.iter().any(|claim| claim.order == order);
         let place = self
             .place_of(attempt.buyer)
-            .filter(|(waits, _)| *waits == order);
+            .filter(|(waits, ..)| *waits == order);
         let (what, expected) = match place {
             _ if holds => ("repeat of a grant", Admission::Granted { order }),
-            Some((_, position)) => (
+            Some((_, position, ticket)) => (
                 "repeat of a place",
-                Admission::Waitlisted { order, position },
+                Admission::Waitlisted {
+                    order,
+                    position,
+                    ticket,
+                },
             ),
             None => (
                 "repeat of something given up",

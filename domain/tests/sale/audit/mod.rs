@@ -157,13 +157,14 @@ impl Auditor {
         of_his.map(|claim| claim.quantity).sum()
     }
 
-    fn place_of(&self, buyer: BuyerId) -> Option<(OrderId, u32)> {
+    fn place_of(&self, buyer: BuyerId) -> Option<(OrderId, u32, Ticket)> {
         let place = self
             .waiting
             .iter()
             .position(|(_, claim)| claim.buyer == buyer)?;
         let position = u32::try_from(place + 1).unwrap();
-        Some((self.waiting[place].1.order, position))
+        let (ticket, claim) = &self.waiting[place];
+        Some((claim.order, position, *ticket))
     }
 
     fn on_sale(&self) -> bool {

@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use seckill_application::ports::{FollowReply, Opened};
 use seckill_domain::{
     AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Epoch, GateChange, GateUpdate,
-    GateVersion, SaleStatus, SaleTerms, Timestamp,
+    GateVersion, SaleStatus, SaleTerms, Seat, Ticket, Timestamp,
 };
 
 use super::rule::Rule;
@@ -41,6 +41,8 @@ struct Sides<'a> {
     /// Orders that had units at some time.
     served: Vec<Attempt>,
     adjustments: u64,
+    /// Places that were offered.
+    offered: u64,
     life: Life,
     /// Kinds of answers and of decisions that were seen, so that a pass means something happened.
     answers: HashSet<Discriminant<Admission>>,
@@ -94,6 +96,7 @@ impl Life {
             attempts: Vec::new(),
             served: Vec::new(),
             adjustments: 0,
+            offered: 0,
             life: self,
             answers: HashSet::new(),
             kinds: HashSet::new(),
@@ -167,7 +170,7 @@ impl Sides<'_> {
         let attempts: Vec<Attempt> = (0..batch).map(|_| self.random_attempt()).collect();
         let now = self.now().await;
         let expected = self.rule.admit(&attempts, now);
-        let admissions = self.stall.admit_all(&attempts).await;
+        let admissions = self.stall.admit_with_tickets(&attempts).await;
         let asked = format!("admit {attempts:?}");
         assert_eq!(admissions, expected, "{asked}");
         self.answers.extend(admissions.iter().map(discriminant));
@@ -279,9 +282,23 @@ impl Sides<'_> {
     async fn offer(&mut self) -> String {
         let attempts = [self.random_attempt(), self.random_attempt()];
         let claims: Vec<Claim> = attempts.iter().map(|it| self.stall.claim(it)).collect();
-        self.rule.offer(&claims);
-        self.stall.hot.loader.offer(VOUCHER, &claims).await.unwrap();
-        format!("offer {claims:?}")
+        let attempt = self.random_attempt();
+        // A turn of an earlier life, that no other has.
+        self.offered += 1;
+        let seats = [Seat {
+            ticket: Ticket::new(self.offered),
+            order: attempt.order,
+            buyer: attempt.buyer,
+            quantity: attempt.quantity,
+            key: attempt.key,
+        }];
+        self.rule.offer(&claims, &seats);
+        let loader = &self.stall.hot.loader;
+        loader.offer(VOUCHER, &claims, &seats).await.unwrap();
+        let now = self.now().await;
+        self.rule.serve(now);
+        self.stall.settle().await;
+        format!("offer {claims:?} and {seats:?}")
     }
 
     /// The partition begins a new life, and the sale is loaded from what the ledger would have.

@@ -6,9 +6,11 @@ use seckill_application::ports::{
     FollowReply, Holder, KeyUse, LeaveReply, LoadChunk, OpenSale, Place, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Followed, GateUpdate, Leave,
-    OrderId, PlaceAtFirst, Sale, SaleTerms, Seat, Sequence, Timestamp, VoucherId,
+    AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Epoch, Followed, GateUpdate, Leave,
+    OrderId, PlaceAtFirst, Sale, SaleTerms, Seat, Sequence, Ticket, Timestamp, VoucherId,
 };
+
+use crate::contract::opening::FIRST_EPOCH;
 
 /// More promotions than any of these lives needs at once.
 const PROMOTIONS: usize = 100;
@@ -19,6 +21,7 @@ pub(super) struct Rule {
     pub(super) sale: Sale,
     decided: HashMap<OrderId, PlaceAtFirst>,
     withdrawn: Vec<AdjustmentId>,
+    pub(super) epoch: Epoch,
     pub(super) sequence: Sequence,
     /// Since the last time somebody looked.
     pub(super) decisions: Vec<Decision>,
@@ -31,6 +34,7 @@ impl Rule {
             sale: Sale::new(voucher, open.terms, open.free, open.version),
             decided: HashMap::new(),
             withdrawn: Vec::new(),
+            epoch: FIRST_EPOCH,
             sequence: Sequence::default(),
             decisions: Vec::new(),
         }
@@ -57,7 +61,8 @@ impl Rule {
                 admissions.push(self.sale.settled(attempt, *first));
                 continue;
             }
-            let (admission, decision) = self.sale.admit(attempt, now, self.sequence.next());
+            let turn = Ticket::drawn_at(self.epoch, self.sequence.next());
+            let (admission, decision) = self.sale.admit(attempt, now, turn);
             self.write(decision);
             admissions.push(admission);
         }
@@ -111,7 +116,7 @@ impl Rule {
         }
     }
 
-    pub(super) fn offer(&mut self, claims: &[Claim]) {
+    pub(super) fn offer(&mut self, claims: &[Claim], seats: &[Seat]) {
         for claim in claims {
             if self.decided.contains_key(&claim.order) || self.knows(claim) {
                 continue;
@@ -122,6 +127,29 @@ impl Rule {
                 Decision::Lost(claim.clone())
             };
             self.write([decision]);
+        }
+        for seat in seats {
+            let claim = self.claim_of(seat);
+            if self.decided.contains_key(&claim.order) || self.knows(&claim) {
+                continue;
+            }
+            let ticket = seat.ticket;
+            let decision = if self.sale.reseat(seat) {
+                Decision::Joined { claim, ticket }
+            } else {
+                Decision::Lost(claim)
+            };
+            self.write([decision]);
+        }
+    }
+
+    fn claim_of(&self, seat: &Seat) -> Claim {
+        Claim {
+            order: seat.order,
+            voucher: self.voucher,
+            buyer: seat.buyer,
+            quantity: seat.quantity,
+            key: seat.key.clone(),
         }
     }
 
@@ -196,6 +224,7 @@ impl Rule {
         for used in chunk.keys {
             sale.restore_key(used.buyer, used.key, used.first);
         }
+        self.epoch = self.epoch.next();
         self.sale = sale;
         self.decided.clear();
         self.withdrawn.clear();

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Admitted, EntryId, FollowReply, GateOrder, GateTally, LeaveReply, Place, PurchaseGate,
-    SaleFacts, WithdrawReply,
+    Admitted, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply, PlaceReply,
+    PurchaseGate, SaleFacts, WithdrawReply,
 };
-use seckill_domain::{AdjustmentId, Attempt, BuyerId, GateUpdate, OrderId, VoucherId};
+use seckill_domain::{AdjustmentId, Attempt, BuyerId, GateUpdate, Held, OrderId, VoucherId};
 
 use crate::controls::Checkpoint;
 
@@ -83,7 +83,7 @@ impl PurchaseGate for TamperedGate {
         self.inner.withdraw(voucher, units, adjustment).await
     }
 
-    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<Option<Place>, Fault> {
+    async fn place(&self, voucher: VoucherId, buyer: BuyerId) -> Result<PlaceReply, Fault> {
         self.inner.place(voucher, buyer).await
     }
 
@@ -97,6 +97,18 @@ impl PurchaseGate for TamperedGate {
 
     async fn tally(&self, voucher: VoucherId, after: EntryId) -> Result<Option<GateTally>, Fault> {
         self.inner.tally(voucher, after).await
+    }
+
+    async fn held_by(
+        &self,
+        voucher: VoucherId,
+        buyers: &[BuyerId],
+    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
+        self.inner.held_by(voucher, buyers).await
+    }
+
+    async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
+        self.inner.holders(voucher, cursor).await
     }
 
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {

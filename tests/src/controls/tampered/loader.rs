@@ -117,7 +117,12 @@ impl GateLoader for TamperedLoader {
         self.inner.unload(voucher).await
     }
 
-    async fn offer(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault> {
-        self.inner.offer(voucher, claims).await
+    async fn offer(
+        &self,
+        voucher: VoucherId,
+        claims: &[Claim],
+        seats: &[Seat],
+    ) -> Result<Offered, Fault> {
+        self.inner.offer(voucher, claims, seats).await
     }
 }
