@@ -74,8 +74,12 @@ impl RecoverPartition {
         {
             EpochBegun::Begun => {
                 self.meters.epochs_begun.add(1);
-                tracing::warn!(%partition, epoch = %head.epoch, applied = %head.applied,
-                    "partition begins a new epoch");
+                if head.applied == Sequence::default() {
+                    tracing::info!(%partition, epoch = %head.epoch, "partition begins");
+                } else {
+                    tracing::warn!(%partition, epoch = %head.epoch, applied = %head.applied,
+                        "partition begins a new epoch");
+                }
             }
             EpochBegun::NotNewer(epoch) => {
                 tracing::debug!(%partition, %epoch, "partition has this epoch already");

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod migrate;
+mod reconcile;
 mod serve;
 mod simulate;
 pub(crate) mod token;
@@ -40,6 +41,8 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Send a crowd to a sale, and judge whether every promise was kept
     Simulate(Box<simulate::SimulateArgs>),
+    /// Compare the gate with the ledger once, now, and mend what differs
+    Reconcile(Box<reconcile::ReconcileArgs>),
     /// Print the OpenAPI document
     Openapi,
 }
@@ -91,6 +94,7 @@ impl Cli {
             Command::Token(args) => token::run(&args),
             Command::Migrate(args) => migrate::run(&args),
             Command::Simulate(args) => simulate::run(&args),
+            Command::Reconcile(args) => reconcile::run(&args),
             Command::Openapi => {
                 print(&seckill_http::openapi_json());
                 Ok(ExitCode::SUCCESS)

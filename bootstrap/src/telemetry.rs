@@ -13,6 +13,8 @@ pub(crate) fn init(settings: &LogSettings) {
     let events = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        // Nobody may be reading: then there is no use, and a panic, in saying so on the same pipe.
+        .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal());
     // A second subscriber is refused, which is what is wanted.
     let _ = match settings.format {

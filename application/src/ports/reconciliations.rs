@@ -73,6 +73,12 @@ impl Report {
             .sum()
     }
 
+    /// Everything that was found wrong: orders that differed, and sales whose free stock was off.
+    pub fn findings(&self) -> usize {
+        let off = self.vouchers.iter().filter(|it| it.free_drift != 0);
+        self.differences() + off.count()
+    }
+
     /// Differences that were repaired, and sales that were loaded again.
     pub fn repairs(&self) -> usize {
         let orders = self.vouchers.iter().flat_map(|found| &found.differences);
