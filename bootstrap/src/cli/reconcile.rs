@@ -1,0 +1,144 @@
+//! `seckill reconcile`: compares gate and ledger once, now.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use seckill_application::ReconcileScope;
+use seckill_application::ports::{Clock, Report};
+
+use crate::adapters::Adapters;
+use crate::cli::print;
+use crate::clock::SystemClock;
+use crate::config::{BadSetting, EngineConfig, GateArgs, LogArgs, StoreArgs, WorkerArgs};
+use crate::failure::Failure;
+use crate::shutdown::{Stop, on_signals};
+use crate::wiring::System;
+use crate::{runtime, telemetry};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReconcileArgs {
+    /// Report only; repair nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Look at closed vouchers too, as long as they are not retired
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    stores: StoreArgs,
+    #[command(flatten)]
+    gate: GateArgs,
+    #[command(flatten)]
+    workers: WorkerArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+pub(super) fn run(args: &ReconcileArgs) -> Result<ExitCode, Failure> {
+    telemetry::init(&args.log.check_with_default("warn")?);
+    let config = EngineConfig::check(&args.stores, &args.gate, &args.workers)?;
+    if config.stores.are_in_memory() {
+        return Err(Failure::Setting(BadSetting {
+            setting: "SECKILL_GATE",
+            problem: "names the gate to compare with the ledger: \
+                      redis://[[user:]password@]host[:port][/database]"
+                .to_owned(),
+        }));
+    }
+    let scope = ReconcileScope {
+        full: args.full,
+        dry_run: args.dry_run,
+    };
+    runtime::run(async {
+        let stop = Stop::default();
+        tokio::select! {
+            done = reconcile(&config, scope, &stop) => done,
+            deaf = on_signals(stop.clone()) => match deaf {
+                Ok(never) => match never {},
+                Err(error) => Err(error.into()),
+            },
+            () = stop.asked_for() => Err(anyhow::anyhow!("interrupted; nothing is reported").into()),
+        }
+    })?
+}
+
+async fn reconcile(
+    config: &EngineConfig,
+    scope: ReconcileScope,
+    stop: &Stop,
+) -> Result<ExitCode, Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let adapters =
+        Adapters::connect(&config.stores, config.partitions, false, &clock, stop).await?;
+    let process = format!("reconcile-{}", std::process::id());
+    let system = System::wire(
+        &adapters,
+        config.partitions,
+        config.batches,
+        clock,
+        &process,
+    );
+    let report = system.reconcile.run(scope).await;
+    adapters.close().await;
+    let report = report.map_err(|fault| Failure::neighbour("SECKILL_LEDGER", &fault))?;
+    let Some(report) = report else {
+        return Err(anyhow::anyhow!("another process is reconciling; try again").into());
+    };
+    print(&in_words(&report));
+    let all_repaired = report.repairs() == report.findings();
+    Ok(if all_repaired {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// One line per voucher, and one per difference.
+fn in_words(report: &Report) -> String {
+    let mut lines = Vec::new();
+    for found in &report.vouchers {
+        let tally = found.tally;
+        lines.push(format!(
+            "voucher {}: total {} = free {} + in flight {} + parked {} + awaiting payment {} + \
+             paid {}: {}",
+            found.voucher,
+            tally.total,
+            tally.free,
+            tally.in_flight,
+            tally.parked,
+            tally.awaiting_payment,
+            tally.paid,
+            if found.holds {
+                "holds"
+            } else {
+                "does not hold"
+            },
+        ));
+        if found.free_drift != 0 {
+            lines.push(format!(
+                "  free stock at the gate is off by {}: the sale is loaded again",
+                found.free_drift
+            ));
+        }
+        for difference in &found.differences {
+            let repaired = if difference.repaired {
+                "repaired"
+            } else {
+                "not repaired"
+            };
+            let order = difference.claim.order;
+            lines.push(format!(
+                "  order {order}: {:?}, {repaired}",
+                difference.kind
+            ));
+        }
+    }
+    lines.push(format!(
+        "report {}: {} vouchers, {} differences, {} repairs{}",
+        report.id,
+        report.vouchers.len(),
+        report.findings(),
+        report.repairs(),
+        if report.dry_run { " (dry run)" } else { "" },
+    ));
+    lines.join("\n")
+}
