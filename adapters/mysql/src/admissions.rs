@@ -20,6 +20,8 @@ mod replay;
 mod slice;
 mod writes;
 
+pub(crate) use writes::EVERY_BATCH;
+
 /// The position of a partition that nothing was applied to.
 pub(crate) const UNTOUCHED: PartitionHead = PartitionHead {
     epoch: Epoch::new(1),

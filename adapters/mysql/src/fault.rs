@@ -21,6 +21,15 @@ pub(crate) enum Trouble {
     /// No connection was to be had.
     #[error("no connection to the database")]
     Unreachable(#[source] sqlx::Error),
+    /// Nobody answers where the database should be, or not as a database does.
+    #[error("no database answers at {0}")]
+    Silent(String, #[source] sqlx::Error),
+    /// The server does not let this user in, or not do this.
+    #[error("the database does not let this user in, or not do this")]
+    Denied(#[source] sqlx::Error),
+    /// The server has no database of this name.
+    #[error("the server has no such database")]
+    NoSuchDatabase(#[source] sqlx::Error),
     /// Others of this process had all connections for too long.
     #[error("no connection came free in time")]
     Crowded,
@@ -60,12 +69,21 @@ impl Trouble {
         const WRONG_VALUE: u16 = 1366;
         const DATA_TRUNCATED: u16 = 1265;
         const NO_DEFAULT: u16 = 1364;
+        const NO_SUCH_DATABASE: u16 = 1049;
+        const HOST_NOT_ALLOWED: u16 = 1130;
+        const TOO_MANY_CONNECTIONS: u16 = 1040;
+        /// For a database, a table, a column, a privilege, a routine.
+        const DENIED: [u16; 5] = [1044, 1142, 1143, 1227, 1370];
         match (number, state.get(..2).unwrap_or("")) {
             (DEADLOCK | LOCK_WAIT_TIMEOUT, _) | (_, "40") => Self::Contended,
             (CHECK_VIOLATED | WRONG_VALUE | DATA_TRUNCATED | NO_DEFAULT, _) | (_, "22" | "23") => {
                 Self::Refused
             }
-            (_, "21" | "28" | "42" | "0A") => |error| Self::Broken(error.into()),
+            (NO_SUCH_DATABASE, _) => Self::NoSuchDatabase,
+            (HOST_NOT_ALLOWED, _) | (_, "28") => Self::Denied,
+            (denied, _) if DENIED.contains(&denied) => Self::Denied,
+            (TOO_MANY_CONNECTIONS, _) => Self::Unreachable,
+            (_, "21" | "42" | "0A") => |error| Self::Broken(error.into()),
             // Shutting down, read-only, out of space, killed: whatever it is, the server cannot
             // work now.
             _ => Self::Lost,
@@ -80,7 +98,9 @@ impl Trouble {
     /// The fault of a call that has not committed anything.
     pub(crate) fn before_commit(self, port: &'static str) -> Fault {
         match self {
-            Self::Refused(_) | Self::Broken(_) => Fault::broken(port, self),
+            Self::Refused(_) | Self::Broken(_) | Self::Denied(_) | Self::NoSuchDatabase(_) => {
+                Fault::broken(port, self)
+            }
             _ => Fault::unavailable(port, self),
         }
     }
@@ -95,8 +115,16 @@ impl Trouble {
 
     /// Whether the connection can go on being used.
     pub(crate) fn leaves_connection_sound(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::Contended(_))
-            || matches!(self, Self::Broken(source) if is_answer(source.as_ref()))
+        matches!(
+            self,
+            Self::Refused(_) | Self::Contended(_) | Self::Denied(_)
+        ) || matches!(self, Self::Broken(source) if is_answer(source.as_ref()))
+    }
+
+    /// Whether a row with the same key was there already.
+    pub(crate) fn is_duplicate(&self) -> bool {
+        const DUPLICATE_KEY: u16 = 1062;
+        matches!(self, Self::Refused(sqlx::Error::Database(answer)) if number(answer.as_ref()) == DUPLICATE_KEY)
     }
 
     /// Whether a fresh connection may fare better: this one had gone stale, or was ended by the
@@ -106,12 +134,19 @@ impl Trouble {
         const SILENT: u16 = 4031;
         match self {
             Self::Lost(sqlx::Error::Io(_)) => true,
-            Self::Lost(sqlx::Error::Database(answer)) => answer
-                .try_downcast_ref::<MySqlDatabaseError>()
-                .is_some_and(|answer| matches!(answer.number(), KILLED | SILENT)),
+            Self::Lost(sqlx::Error::Database(answer)) => {
+                matches!(number(answer.as_ref()), KILLED | SILENT)
+            }
             _ => false,
         }
     }
+}
+
+/// The server's number of an error; 0 if the error is not of a server of this kind.
+pub(crate) fn number(answer: &dyn sqlx::error::DatabaseError) -> u16 {
+    answer
+        .try_downcast_ref::<MySqlDatabaseError>()
+        .map_or(0, MySqlDatabaseError::number)
 }
 
 /// Refuses a call that asks for more than its port allows.

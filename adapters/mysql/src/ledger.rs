@@ -12,6 +12,7 @@ use sqlx::mysql::MySqlRow;
 
 use crate::fault::{Trouble, at_most};
 use crate::json_rows::{json_ids, wanted_ids};
+use crate::page::{all, highest, one, page};
 use crate::row::{self, get, order_columns, select_voucher};
 use crate::session::statement;
 use crate::store::Store;
@@ -41,48 +42,10 @@ fn vouchers_sql(filter: VoucherFilter) -> &'static str {
         VoucherFilter::Overdue => page_of_vouchers!(
             "v.status IN ('published', 'paused') AND v.closes_at <= UTC_TIMESTAMP(3)"
         ),
-        VoucherFilter::Closing => page_of_vouchers!("v.status = 'closed'"),
+        VoucherFilter::Closing => {
+            page_of_vouchers!("v.status = 'closed' AND v.retired_at IS NULL")
+        }
     }
-}
-
-/// The highest id of a page that starts before an id.
-fn highest(before: Option<u64>) -> u64 {
-    before.map_or(u64::MAX, |id| id.saturating_sub(1))
-}
-
-/// Reads a page from rows of which one more than `limit` was asked for.
-fn page<T>(
-    port: &'static str,
-    rows: &[MySqlRow],
-    limit: usize,
-    read: impl Fn(&MySqlRow) -> Result<T, Trouble>,
-    id: impl Fn(&T) -> u64,
-) -> Result<Page<T>, Fault> {
-    let items = all(port, rows.iter().take(limit), read)?;
-    let more = rows.len() > limit;
-    let next = items.last().filter(|_| more).map(id);
-    Ok(Page { items, next })
-}
-
-fn all<'r, T>(
-    port: &'static str,
-    rows: impl IntoIterator<Item = &'r MySqlRow>,
-    read: impl Fn(&MySqlRow) -> Result<T, Trouble>,
-) -> Result<Vec<T>, Fault> {
-    rows.into_iter()
-        .map(read)
-        .collect::<Result<_, _>>()
-        .map_err(|trouble| trouble.before_commit(port))
-}
-
-fn one<T>(
-    port: &'static str,
-    row: Option<&MySqlRow>,
-    read: impl Fn(&MySqlRow) -> Result<T, Trouble>,
-) -> Result<Option<T>, Fault> {
-    row.map(read)
-        .transpose()
-        .map_err(|trouble| trouble.before_commit(port))
 }
 
 #[async_trait]
@@ -217,8 +180,18 @@ impl Ledger for Store {
         Ok(place.map(|place| u32::try_from(place).unwrap_or(u32::MAX)))
     }
 
-    async fn is_unsettled(&self, _: VoucherId) -> Result<bool, Fault> {
-        Err(Fault::broken("ledger.is_unsettled", "not there yet"))
+    async fn is_unsettled(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        const PORT: &str = "ledger.is_unsettled";
+        const SQL: &str = "SELECT \
+               EXISTS (SELECT 1 FROM orders \
+                  WHERE voucher_id = ? AND status IN ('waiting', 'pending_payment')) \
+               OR EXISTS (SELECT 1 FROM parked_messages WHERE voucher_id = ? AND state = 'parked') \
+               OR EXISTS (SELECT 1 FROM gate_updates WHERE voucher_id = ?) AS unsettled";
+        let id = voucher.get();
+        let read = || statement(SQL).bind(id).bind(id).bind(id);
+        let row = self.read_row(PORT, read).await?;
+        let unsettled = one(PORT, row.as_ref(), |row| get::<i64>(row, "unsettled"))?;
+        Ok(unsettled.is_some_and(|unsettled| unsettled != 0))
     }
 
     async fn ping(&self) -> Result<(), Fault> {

@@ -12,6 +12,7 @@
 
 mod admissions;
 mod config;
+mod connecting;
 mod events;
 mod fault;
 mod gate_updates;
@@ -20,6 +21,7 @@ mod ledger;
 mod meters;
 mod migrate;
 mod money;
+mod page;
 mod parked;
 mod reconciliations;
 mod row;

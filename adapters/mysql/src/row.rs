@@ -27,7 +27,7 @@ macro_rules! select_voucher {
     () => {
         "SELECT v.id, v.title, v.description, v.face_value_minor, v.price_minor, v.currency, \
          v.per_buyer_limit, v.opens_at, v.closes_at, v.payment_window_s, v.waitlist_capacity, \
-         v.status, v.created_at, s.total_units, s.stock_units, s.gate_version \
+         v.status, v.created_at, v.retired_at IS NOT NULL AS retired, s.total_units, s.stock_units, s.gate_version \
          FROM vouchers v JOIN voucher_stock s ON s.voucher_id = v.id "
     };
 }
@@ -47,7 +47,8 @@ pub(crate) fn get_count(row: &MySqlRow, column: &str) -> Result<u32, Trouble> {
     u32::try_from(count).map_err(|_| Trouble::broken(format!("{column} is negative")))
 }
 
-fn get_text<T>(row: &MySqlRow, column: &str) -> Result<Option<T>, Trouble>
+/// Reads a text that stands for a value.
+pub(crate) fn get_text<T>(row: &MySqlRow, column: &str) -> Result<Option<T>, Trouble>
 where
     T: std::str::FromStr,
     T::Err: std::error::Error + Send + Sync + 'static,
@@ -58,7 +59,8 @@ where
         .map_err(|error| Trouble::Broken(Box::new(error)))
 }
 
-fn need<T>(value: Option<T>, column: &str) -> Result<T, Trouble> {
+/// A column that has to be there.
+pub(crate) fn need<T>(value: Option<T>, column: &str) -> Result<T, Trouble> {
     value.ok_or_else(|| Trouble::broken(format!("{column} is missing")))
 }
 
@@ -99,6 +101,7 @@ macro_rules! words {
         }
     };
 }
+pub(crate) use words;
 
 words!(
     /// The word for an order's stage. An order in the ledger is never queued.
@@ -195,7 +198,8 @@ fn stage(row: &MySqlRow) -> Result<Stage, Trouble> {
     })
 }
 
-fn currency(row: &MySqlRow) -> Result<Currency, Trouble> {
+/// Reads a currency.
+pub(crate) fn currency(row: &MySqlRow) -> Result<Currency, Trouble> {
     need(get_text(row, "currency")?, "currency")
 }
 
@@ -225,7 +229,7 @@ pub(crate) fn voucher(row: &MySqlRow) -> Result<Voucher, Trouble> {
         status: read_sale(get(row, "status")?)?,
         version: GateVersion::new(get(row, "gate_version")?),
         created_at: get_time(row, "created_at")?,
-        retired: false,
+        retired: get::<i64>(row, "retired")? != 0,
     })
 }
 

@@ -1,27 +1,20 @@
 //! The connections to one database, and the ports over them.
 
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_application::Fault;
 use seckill_application::ports::LedgerPorts;
-use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow};
-use sqlx::{ConnectOptions, Executor, MySqlPool, Row};
+use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
+use sqlx::{MySqlPool, Row};
 
 use crate::config::LedgerConfig;
+use crate::connecting;
 use crate::fault::Trouble;
 use crate::meters::LedgerMeters;
 use crate::session::{Session, Statement, statement};
 use crate::statement_edits::Edits;
 use crate::writer_sessions::WriterSessions;
-
-/// What every session is set to. A lock is waited for at most 3 s. A session that says nothing for
-/// 10 s is ended by the server, which gives back the locks of a process that was stopped in the
-/// middle of a transaction.
-const SESSION: &str = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', \
-     innodb_lock_wait_timeout = 3, wait_timeout = 10, time_zone = '+00:00'";
-const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 /// Idle connections are given up before the server ends them.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -63,18 +56,16 @@ enum Kind {
 }
 
 impl MySqlLedger {
-    /// Connects, and asks the server once. A URL that cannot be read is a fault that is not
-    /// retryable; a server that does not answer is one that is.
+    /// Connects, and asks the server once. A URL that cannot be read or names no database, a user
+    /// who is not let in and a database that is not there are faults that are not retryable; a
+    /// server that does not answer is one that is.
     pub async fn connect(config: LedgerConfig) -> Result<Self, Fault> {
         const PORT: &str = "ledger.connect";
-        let options = MySqlConnectOptions::from_str(&config.url)
-            .map_err(|error| Fault::broken(PORT, error))?
-            .timezone(None)
-            .pipes_as_concat(false)
-            .no_engine_substitution(false)
-            .disable_statement_logging();
+        let options = connecting::options(PORT, &config.url)?;
+        let reached = connecting::try_once(&options, config.acquire_timeout).await;
+        reached.map_err(|trouble| trouble.before_commit(PORT))?;
         let meters = Arc::new(LedgerMeters::default());
-        let pool = |size: u32| {
+        let pool = |size: u32, prepared: &'static [&'static str]| {
             let meters = meters.clone();
             MySqlPoolOptions::new()
                 .max_connections(size.max(1))
@@ -84,16 +75,16 @@ impl MySqlLedger {
                 .after_connect(move |connection, _| {
                     LedgerMeters::add_one(&meters.connects);
                     Box::pin(async move {
-                        connection.execute(SESSION).await?;
-                        connection.execute(ISOLATION).await?;
+                        connecting::set_up(connection).await?;
+                        connecting::prepare(connection, prepared).await;
                         Ok(())
                     })
                 })
                 .connect_lazy_with(options.clone())
         };
         let store = Store {
-            pool: pool(config.max_connections),
-            writers: pool(config.writer_connections),
+            pool: pool(config.max_connections, &[]),
+            writers: pool(config.writer_connections, &crate::admissions::EVERY_BATCH),
             writer_sessions: WriterSessions::new(config.writer_connections, config.acquire_timeout),
             statement_timeout: config.statement_timeout,
             attempts_max: config.max_connections.max(config.writer_connections) + 1,

@@ -2,6 +2,7 @@
 
 use seckill_application::Fault;
 use seckill_application::ports::{AdmissionBatch, Applied, PartitionHead, Verdict};
+use seckill_domain::{OrderId, Timestamp};
 
 use super::plan::Plan;
 use super::slice::Slice;
@@ -25,9 +26,15 @@ enum Look {
     Park,
 }
 
+/// What a slice came to if it is committed.
+struct Settled {
+    verdicts: Vec<Verdict>,
+    due: Vec<(OrderId, Timestamp)>,
+}
+
 /// What became of a slice.
 enum Outcome {
-    Committed(Vec<Verdict>),
+    Committed(Settled),
     Stale(PartitionHead),
     /// The database did not take it; nothing changed.
     Refused,
@@ -35,7 +42,7 @@ enum Outcome {
 
 /// What a transaction came to before it is committed or rolled back.
 enum Work {
-    Done(Vec<Verdict>),
+    Done(Settled),
     Stale(PartitionHead),
     Refused,
 }
@@ -43,10 +50,10 @@ enum Work {
 pub(super) async fn apply(store: &Store, batch: &AdmissionBatch) -> Result<Applied, Fault> {
     let whole = Slice::whole(batch).map_err(|what| Fault::broken(PORT, what))?;
     match run(store, whole, Look::Swift).await? {
-        Outcome::Committed(verdicts) => Ok(Applied::Committed {
+        Outcome::Committed(Settled { verdicts, due }) => Ok(Applied::Committed {
             verdicts,
             head: whole.to,
-            due: Vec::new(),
+            due,
         }),
         Outcome::Stale(head) => Ok(Applied::Stale(head)),
         Outcome::Refused => {
@@ -60,10 +67,14 @@ pub(super) async fn apply(store: &Store, batch: &AdmissionBatch) -> Result<Appli
 /// tried by themselves, down to the single item that it does not like, which is parked.
 async fn look_closely(store: &Store, whole: Slice<'_>) -> Result<Applied, Fault> {
     let mut verdicts = Vec::with_capacity(whole.items.len());
+    let mut due = Vec::new();
     let mut ahead = vec![(whole, Look::Close)];
     while let Some((slice, look)) = ahead.pop() {
         match run(store, slice, look).await? {
-            Outcome::Committed(more) => verdicts.extend(more),
+            Outcome::Committed(more) => {
+                verdicts.extend(more.verdicts);
+                due.extend(more.due);
+            }
             Outcome::Stale(head) => return Ok(Applied::Stale(head)),
             Outcome::Refused => match (slice.halves(), look) {
                 (Some((first, second)), _) => {
@@ -80,7 +91,7 @@ async fn look_closely(store: &Store, whole: Slice<'_>) -> Result<Applied, Fault>
     Ok(Applied::Committed {
         verdicts,
         head: whole.to,
-        due: Vec::new(),
+        due,
     })
 }
 
@@ -88,11 +99,11 @@ async fn look_closely(store: &Store, whole: Slice<'_>) -> Result<Applied, Fault>
 async fn run(store: &Store, slice: Slice<'_>, look: Look) -> Result<Outcome, Fault> {
     let mut session = store.begin_writing(PORT).await?;
     let outcome = match work(&mut session, slice, look).await {
-        Ok(Work::Done(verdicts)) => {
+        Ok(Work::Done(settled)) => {
             let committed = session.commit().await;
             committed.map_err(|trouble| trouble.at_commit(PORT))?;
             store.keep(session);
-            return Ok(Outcome::Committed(verdicts));
+            return Ok(Outcome::Committed(settled));
         }
         Ok(Work::Stale(head)) => Outcome::Stale(head),
         Ok(Work::Refused) => Outcome::Refused,
@@ -128,7 +139,10 @@ async fn work(session: &mut Session, slice: Slice<'_>, look: Look) -> Result<Wor
     };
     let written = writes::write(session, slice.partition, slice.from.epoch, &plan).await?;
     Ok(match written {
-        Written::All => Work::Done(plan.verdicts),
+        Written::All(due) => Work::Done(Settled {
+            verdicts: plan.verdicts,
+            due,
+        }),
         Written::NotAll => Work::Refused,
     })
 }

@@ -7,12 +7,13 @@ use seckill_application::ports::{
     AdjustmentState, BatchItem, EntryId, ParkReason, Unreadable, Verdict,
 };
 use seckill_domain::{
-    AdjustmentId, Claim, Decision, LeftReason, OrderId, OrderStatus, RejectReason, Sequence,
-    Ticket, VoucherId,
+    AdjustmentId, Claim, Decision, EventKind, LeftReason, NewEvent, OrderId, OrderStatus,
+    RejectReason, Sequence, Ticket, VoucherId,
 };
 
 use super::known::{Known, KnownOrder};
 use super::plan::{Move, NewOrder, Park, Plan, Settled, add, left_into, park_word};
+use crate::events::of_claim;
 use crate::fault::Trouble;
 use crate::row::{adjustment_word, reason_word, status_word};
 use crate::wire;
@@ -98,7 +99,8 @@ impl<'b> Judge<'b> {
             return Err(ParkReason::BadValues);
         }
         match decision {
-            Decision::Granted(claim) | Decision::Promoted(claim) => Ok(self.grant(place, claim)),
+            Decision::Granted(claim) => Ok(self.grant(place, claim, false)),
+            Decision::Promoted(claim) => Ok(self.grant(place, claim, true)),
             Decision::Joined { claim, ticket } => Ok(self.join(place, claim, *ticket)),
             Decision::Left { claim, reason } => Ok(self.leave(place, claim, *reason)),
             Decision::Lost(claim) => Ok(self.lose(place, claim)),
@@ -126,7 +128,8 @@ impl<'b> Judge<'b> {
     }
 
     /// A grant or a promotion: the units are the buyer's, if he may have them and they are there.
-    fn grant(&mut self, place: Place, claim: &'b Claim) -> Verdict {
+    fn grant(&mut self, place: Place, claim: &'b Claim, promoted: bool) -> Verdict {
+        let waited = promoted || self.status(claim).is_some();
         let refusal = match self.status(claim) {
             None | Some(OrderStatus::Waiting) => self.refusal(claim),
             // The gate gave units to an order that had ended without: it is wrong about it.
@@ -146,7 +149,13 @@ impl<'b> Judge<'b> {
             return Verdict::Rejected(reason);
         }
         self.take(claim);
-        self.set(claim, OrderStatus::PendingPayment, None);
+        let kind = if waited {
+            EventKind::Promoted
+        } else {
+            EventKind::Order(OrderStatus::PendingPayment)
+        };
+        self.plan.confirm(claim, kind);
+        self.note(claim, OrderStatus::PendingPayment, None);
         Verdict::Confirmed
     }
 
@@ -185,7 +194,6 @@ impl<'b> Judge<'b> {
         if let Some(sale) = self.known.sales.get_mut(&claim.voucher) {
             sale.stock = sale.stock.saturating_sub(units);
         }
-        self.plan.take(claim);
     }
 
     fn join(&mut self, place: Place, claim: &'b Claim, ticket: Ticket) -> Verdict {
@@ -202,6 +210,7 @@ impl<'b> Judge<'b> {
             self.set(claim, OrderStatus::Rejected, Some(reason));
             return Verdict::Rejected(reason);
         }
+        self.set(claim, OrderStatus::Waiting, None);
         Verdict::Confirmed
     }
 
@@ -253,6 +262,8 @@ impl<'b> Judge<'b> {
                 known.state = AdjustmentState::Applied;
                 add(&mut self.plan.takes, voucher, taken);
                 add(&mut self.plan.withdrawn, voucher, taken);
+                let event = NewEvent::of_voucher(voucher, EventKind::StockAdjusted);
+                self.plan.events.push(event);
                 Verdict::Confirmed
             }
             _ => {
@@ -345,7 +356,13 @@ impl<'b> Judge<'b> {
         self.draft(place, claim).settled = Some(place.0);
     }
 
+    /// Moves an order into a stage without units.
     fn set(&mut self, claim: &Claim, status: OrderStatus, reason: Option<RejectReason>) {
+        self.plan.events.push(of_claim(claim, status));
+        self.note(claim, status, reason);
+    }
+
+    fn note(&mut self, claim: &Claim, status: OrderStatus, reason: Option<RejectReason>) {
         if let Some(known) = self.known.orders.get_mut(&claim.order) {
             known.status = status;
             known.reason = reason;

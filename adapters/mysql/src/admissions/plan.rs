@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::events::of_claim;
 use crate::row::{reason_word, status_word};
 use seckill_application::ports::{BatchItem, EntryId, ParkReason, Verdict};
 use seckill_domain::{
-    BuyerId, Claim, Decision, LeftReason, OrderStatus, RejectReason, Sequence, VoucherId,
+    BuyerId, Claim, Decision, EventKind, LeftReason, NewEvent, OrderId, OrderStatus, RejectReason,
+    Sequence, VoucherId,
 };
 
 /// An order to insert. The amount, the currency and the end of the payment window come from its
@@ -73,6 +75,10 @@ pub(super) struct Plan<'b> {
     pub(super) settled: Vec<Settled>,
     pub(super) parked: Vec<Park>,
     pub(super) verdicts: Vec<Verdict>,
+    /// What happens to orders and vouchers by this, in the order of the items.
+    pub(super) events: Vec<NewEvent>,
+    /// Orders whose payment window begins.
+    pub(super) due: Vec<OrderId>,
 }
 
 /// Units by key, sorted.
@@ -89,6 +95,8 @@ impl<'b> Plan<'b> {
     pub(super) fn of_news(items: &'b [BatchItem]) -> Option<Self> {
         let mut plan = Self {
             orders: Vec::with_capacity(items.len()),
+            events: Vec::with_capacity(items.len()),
+            due: Vec::with_capacity(items.len()),
             verdicts: vec![Verdict::Confirmed; items.len()],
             ..Self::default()
         };
@@ -117,34 +125,47 @@ impl<'b> Plan<'b> {
             Decision::Granted(claim) => {
                 let order = NewOrder::settled(claim, sequence, entry, OrderStatus::PendingPayment);
                 self.orders.push(order);
-                self.take(claim);
+                self.confirm(claim, EventKind::Order(OrderStatus::PendingPayment));
             }
-            Decision::Joined { claim, ticket } => self.orders.push(NewOrder {
-                ticket: Some(ticket.get()),
-                joined: Some(sequence.get()),
-                settled: None,
-                ..NewOrder::settled(claim, sequence, entry, OrderStatus::Waiting)
-            }),
-            Decision::Lost(claim) => self.orders.push(NewOrder {
-                reason: Some(reason_word(RejectReason::Lost)),
-                ..NewOrder::settled(claim, sequence, entry, OrderStatus::Rejected)
-            }),
+            Decision::Joined { claim, ticket } => {
+                self.orders.push(NewOrder {
+                    ticket: Some(ticket.get()),
+                    joined: Some(sequence.get()),
+                    settled: None,
+                    ..NewOrder::settled(claim, sequence, entry, OrderStatus::Waiting)
+                });
+                self.events.push(of_claim(claim, OrderStatus::Waiting));
+            }
+            Decision::Lost(claim) => {
+                self.orders.push(NewOrder {
+                    reason: Some(reason_word(RejectReason::Lost)),
+                    ..NewOrder::settled(claim, sequence, entry, OrderStatus::Rejected)
+                });
+                self.events.push(of_claim(claim, OrderStatus::Rejected));
+            }
             Decision::Promoted(claim) => {
                 let to = (OrderStatus::PendingPayment, None);
                 self.moves.push(Move::from_waiting(claim, sequence, to));
-                self.take(claim);
+                self.confirm(claim, EventKind::Promoted);
             }
             Decision::Left { claim, reason } => {
                 let to = left_into(*reason);
                 self.moves.push(Move::from_waiting(claim, sequence, to));
+                self.events.push(of_claim(claim, to.0));
             }
             Decision::Withdrawn { .. } => return None,
         }
         Some(())
     }
 
-    /// Takes a claim's units out of the stock and into the buyer's holding.
-    pub(super) fn take(&mut self, claim: &Claim) {
+    /// Takes a claim's units out of the stock and into the buyer's holding; his payment window
+    /// begins.
+    pub(super) fn confirm(&mut self, claim: &Claim, kind: EventKind) {
+        self.due.push(claim.order);
+        self.events.push(NewEvent {
+            kind,
+            ..of_claim(claim, OrderStatus::PendingPayment)
+        });
         let units = u64::from(claim.quantity);
         add(&mut self.holds, (claim.voucher, claim.buyer), units);
         add(&mut self.takes, claim.voucher, units);

@@ -1,36 +1,50 @@
 //! The statements of a batch. Each writes any number of rows.
 
 use seckill_application::ports::PartitionHead;
-use seckill_domain::{Epoch, PartitionId};
+use seckill_domain::{Epoch, OrderId, PartitionId, Timestamp};
 use serde::Serialize;
 
 use super::plan::{Move, NewOrder, Park, Plan, Settled};
 use super::slice::Slice;
+use crate::events;
 use crate::fault::Trouble;
-use crate::json_rows::json_parts;
+use crate::json_rows::{json_ids, json_parts, wanted_ids};
+use crate::row::{get, get_time};
 use crate::session::{Session, Statement, statement};
 
 /// Whether every row was written that should be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Written {
-    All,
+    /// With the ends of the payment windows that begin.
+    All(Vec<(OrderId, Timestamp)>),
     NotAll,
 }
+
+/// What a batch of grants runs, so that sessions may have it prepared.
+pub(crate) const EVERY_BATCH: [&str; 6] = [
+    ADVANCE,
+    INSERT_ORDERS,
+    DEADLINES,
+    HOLD,
+    crate::events::APPEND,
+    TAKE,
+];
+
+const ADVANCE: &str = "UPDATE partitions SET applied_seq = ?, applied_ms = ?, applied_no = ? \
+     WHERE partition_id = ? AND fence = ? AND epoch = ? \
+       AND applied_seq = ? AND applied_ms = ? AND applied_no = ?";
 
 /// Moves the partition's position, if it is where the slice says. This is the fence: the row is
 /// locked until the end of the transaction, and whoever knows an older fence, epoch or position
 /// finds nothing to move.
 pub(super) async fn advance(session: &mut Session, slice: &Slice<'_>) -> Result<bool, Trouble> {
-    const SQL: &str = "UPDATE partitions SET applied_seq = ?, applied_ms = ?, applied_no = ? \
-         WHERE partition_id = ? AND fence = ? AND epoch = ? \
-           AND applied_seq = ? AND applied_ms = ? AND applied_no = ?";
     let position = |statement: Statement<'static>, head: &PartitionHead| {
         statement
             .bind(head.applied.get())
             .bind(head.entry.millis)
             .bind(head.entry.counter)
     };
-    let update = position(statement(SQL), &slice.to)
+    let update = position(statement(ADVANCE), &slice.to)
         .bind(slice.partition.get())
         .bind(slice.from.fence.get())
         .bind(slice.from.epoch.get());
@@ -38,7 +52,7 @@ pub(super) async fn advance(session: &mut Session, slice: &Slice<'_>) -> Result<
     Ok(session.execute(update).await?.rows_affected() == 1)
 }
 
-/// Writes a plan: orders, holdings, what is parked, and last the stock, whose rows are the ones that
+/// Writes a plan: orders, holdings, events, what is parked, and last the stock, whose rows are the ones that
 /// other transactions wait for.
 pub(super) async fn write(
     session: &mut Session,
@@ -46,13 +60,43 @@ pub(super) async fn write(
     epoch: Epoch,
     plan: &Plan<'_>,
 ) -> Result<Written, Trouble> {
-    let all = insert_orders(session, &plan.orders).await?
+    let orders = insert_orders(session, &plan.orders).await?
         && move_orders(session, &plan.moves).await?
-        && hold(session, plan).await?
-        && park(session, partition, epoch, &plan.parked).await?
+        && hold(session, plan).await?;
+    if !orders {
+        return Ok(Written::NotAll);
+    }
+    let due = deadlines(session, &plan.due).await?;
+    events::append(session, &plan.events).await?;
+    let rest = park(session, partition, epoch, &plan.parked).await?
         && take(session, plan).await?
         && settle(session, &plan.settled).await?;
-    Ok(if all { Written::All } else { Written::NotAll })
+    Ok(if rest {
+        Written::All(due)
+    } else {
+        Written::NotAll
+    })
+}
+
+const DEADLINES: &str = concat!(
+    "SELECT o.id, o.expires_at FROM ",
+    wanted_ids!(),
+    "STRAIGHT_JOIN orders o ON o.id = wanted.id WHERE o.expires_at IS NOT NULL"
+);
+
+/// When these orders have to be paid, as the database has just written it down.
+async fn deadlines(
+    session: &mut Session,
+    orders: &[OrderId],
+) -> Result<Vec<(OrderId, Timestamp)>, Trouble> {
+    if orders.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = json_ids(orders.iter().map(|order| order.get()));
+    let rows = session.rows(statement(DEADLINES).bind(ids)).await?;
+    rows.iter()
+        .map(|row| Ok((OrderId::new(get(row, "id")?), get_time(row, "expires_at")?)))
+        .collect()
 }
 
 /// Runs a statement over rows, its last parameter; `true` if it found at least as many. (An upsert
@@ -71,32 +115,33 @@ async fn run<T: Serialize>(
     Ok(true)
 }
 
+const INSERT_ORDERS: &str = "INSERT INTO orders \
+       (id, voucher_id, user_id, quantity, amount_minor, currency, status, reason, ticket, \
+        idempotency_key, joined_seq, settled_seq, created_at, expires_at, updated_at) \
+     SELECT new.id, v.id, new.buyer, new.quantity, v.price_minor * new.quantity, v.currency, \
+        new.status, new.reason, COALESCE(new.ticket, 0), new.idempotency_key, new.joined, \
+        new.settled, \
+        COALESCE(TIMESTAMPADD(MICROSECOND, new.created * 1000, '1970-01-01 00:00:00'), \
+                 UTC_TIMESTAMP(3)), \
+        IF(new.status = 'pending_payment', \
+           TIMESTAMPADD(SECOND, v.payment_window_s, UTC_TIMESTAMP(3)), NULL), \
+        UTC_TIMESTAMP(3) \
+     FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
+         id BIGINT UNSIGNED PATH '$[0]', \
+         voucher BIGINT UNSIGNED PATH '$[1]', \
+         buyer BIGINT UNSIGNED PATH '$[2]', \
+         quantity INT UNSIGNED PATH '$[3]', \
+         status VARCHAR(16) CHARACTER SET ascii PATH '$[4]', \
+         settled BIGINT UNSIGNED PATH '$[5]', \
+         created BIGINT PATH '$[6]', \
+         idempotency_key VARCHAR(64) CHARACTER SET ascii PATH '$[7]', \
+         joined BIGINT UNSIGNED PATH '$[8]', \
+         ticket BIGINT UNSIGNED PATH '$[9]', \
+         reason VARCHAR(16) CHARACTER SET ascii PATH '$[10]')) new \
+       STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
+     WHERE v.status <> 'draft'";
+
 async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result<bool, Trouble> {
-    const SQL: &str = "INSERT INTO orders \
-           (id, voucher_id, user_id, quantity, amount_minor, currency, status, reason, ticket, \
-            idempotency_key, joined_seq, settled_seq, created_at, expires_at, updated_at) \
-         SELECT new.id, v.id, new.buyer, new.quantity, v.price_minor * new.quantity, v.currency, \
-            new.status, new.reason, COALESCE(new.ticket, 0), new.idempotency_key, new.joined, \
-            new.settled, \
-            COALESCE(TIMESTAMPADD(MICROSECOND, new.created * 1000, '1970-01-01 00:00:00'), \
-                     UTC_TIMESTAMP(3)), \
-            IF(new.status = 'pending_payment', \
-               TIMESTAMPADD(SECOND, v.payment_window_s, UTC_TIMESTAMP(3)), NULL), \
-            UTC_TIMESTAMP(3) \
-         FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
-             id BIGINT UNSIGNED PATH '$[0]', \
-             voucher BIGINT UNSIGNED PATH '$[1]', \
-             buyer BIGINT UNSIGNED PATH '$[2]', \
-             quantity INT UNSIGNED PATH '$[3]', \
-             status VARCHAR(16) CHARACTER SET ascii PATH '$[4]', \
-             settled BIGINT UNSIGNED PATH '$[5]', \
-             created BIGINT PATH '$[6]', \
-             idempotency_key VARCHAR(64) CHARACTER SET ascii PATH '$[7]', \
-             joined BIGINT UNSIGNED PATH '$[8]', \
-             ticket BIGINT UNSIGNED PATH '$[9]', \
-             reason VARCHAR(16) CHARACTER SET ascii PATH '$[10]')) new \
-           STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
-         WHERE v.status <> 'draft'";
     let rows = orders.iter().map(|new| {
         (
             new.id,
@@ -112,7 +157,7 @@ async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result
             new.reason,
         )
     });
-    run(session, || statement(SQL), rows).await
+    run(session, || statement(INSERT_ORDERS), rows).await
 }
 
 async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trouble> {
@@ -152,36 +197,38 @@ async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trou
     run(session, || statement(SQL), rows).await
 }
 
+const HOLD: &str = "INSERT INTO holdings (voucher_id, user_id, units, unit_limit) \
+     SELECT v.id, new.buyer, new.units, v.per_buyer_limit \
+     FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
+         voucher BIGINT UNSIGNED PATH '$[0]', \
+         buyer BIGINT UNSIGNED PATH '$[1]', \
+         units BIGINT PATH '$[2]')) new \
+       STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
+     ON DUPLICATE KEY UPDATE units = holdings.units + new.units";
+
 async fn hold(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
-    const SQL: &str = "INSERT INTO holdings (voucher_id, user_id, units, unit_limit) \
-         SELECT v.id, new.buyer, new.units, v.per_buyer_limit \
-         FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
-             voucher BIGINT UNSIGNED PATH '$[0]', \
-             buyer BIGINT UNSIGNED PATH '$[1]', \
-             units BIGINT PATH '$[2]')) new \
-           STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
-         ON DUPLICATE KEY UPDATE units = holdings.units + new.units";
     let rows = plan
         .holds
         .iter()
         .map(|((voucher, buyer), units)| (voucher.get(), buyer.get(), *units));
-    run(session, || statement(SQL), rows).await
+    run(session, || statement(HOLD), rows).await
 }
 
+const TAKE: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
+         voucher BIGINT UNSIGNED PATH '$[0]', \
+         units BIGINT PATH '$[1]', \
+         withdrawn BIGINT PATH '$[2]')) taken \
+       STRAIGHT_JOIN voucher_stock s ON s.voucher_id = taken.voucher \
+     SET s.stock_units = s.stock_units - taken.units, \
+         s.total_units = s.total_units - taken.withdrawn \
+     WHERE s.stock_units >= taken.units";
+
 async fn take(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
-    const SQL: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
-             voucher BIGINT UNSIGNED PATH '$[0]', \
-             units BIGINT PATH '$[1]', \
-             withdrawn BIGINT PATH '$[2]')) taken \
-           STRAIGHT_JOIN voucher_stock s ON s.voucher_id = taken.voucher \
-         SET s.stock_units = s.stock_units - taken.units, \
-             s.total_units = s.total_units - taken.withdrawn \
-         WHERE s.stock_units >= taken.units";
     let rows = plan.takes.iter().map(|(voucher, units)| {
         let withdrawn = plan.withdrawn.get(voucher).copied().unwrap_or(0);
         (voucher.get(), *units, withdrawn)
     });
-    run(session, || statement(SQL), rows).await
+    run(session, || statement(TAKE), rows).await
 }
 
 async fn settle(session: &mut Session, settled: &[Settled]) -> Result<bool, Trouble> {
