@@ -127,6 +127,11 @@ impl HttpApp {
         self.0.ctx.rates.forget_the_quiet();
     }
 
+    /// A name for what comes without a request that could be read.
+    pub(crate) fn next_id(&self) -> HeaderValue {
+        self.0.ids.next()
+    }
+
     pub(crate) fn context(&self) -> &Ctx {
         &self.0.ctx
     }

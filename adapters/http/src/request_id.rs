@@ -31,7 +31,8 @@ impl RequestIds {
         }
     }
 
-    fn next(&self) -> HeaderValue {
+    /// A new one.
+    pub(crate) fn next(&self) -> HeaderValue {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let text = format!("{:08x}-{count:x}", self.process);
         HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("unnamed"))

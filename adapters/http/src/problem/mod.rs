@@ -46,6 +46,9 @@ pub(crate) enum Problem {
         bytes_max: usize,
     },
     UnsupportedMediaType,
+    MalformedRequest,
+    UriTooLong,
+    HeadTooLarge,
     ValidationFailed(Vec<FieldError>),
     RateLimited {
         retry_after_s: u64,
@@ -121,6 +124,9 @@ impl Problem {
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::PayloadTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::MalformedRequest => StatusCode::BAD_REQUEST,
+            Self::UriTooLong => StatusCode::URI_TOO_LONG,
+            Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::ValidationFailed(_) | Self::IdempotencyKeyReused => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
@@ -164,6 +170,9 @@ impl Problem {
             Self::RequestTimeout => "request_timeout",
             Self::PayloadTooLarge { .. } => "payload_too_large",
             Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::MalformedRequest => "malformed_request",
+            Self::UriTooLong => "uri_too_long",
+            Self::HeadTooLarge => "head_too_large",
             Self::ValidationFailed(_) => "validation_failed",
             Self::RateLimited { .. } => "rate_limited",
             Self::Overloaded => "overloaded",
@@ -211,6 +220,9 @@ impl Problem {
             Self::RequestTimeout => "The request took too long to arrive",
             Self::PayloadTooLarge { .. } => "The request body is too large",
             Self::UnsupportedMediaType => "The request body must be application/json",
+            Self::MalformedRequest => "This is not a request as in HTTP/1.1",
+            Self::UriTooLong => "The request's target is too long",
+            Self::HeadTooLarge => "The request's head is too large",
             Self::ValidationFailed(_) => "The request does not fit",
             Self::RateLimited { .. } => "Too many calls",
             Self::Overloaded => "The service is busy",
@@ -267,6 +279,9 @@ impl Problem {
             | Self::MethodNotAllowed
             | Self::PayloadTooLarge { .. }
             | Self::UnsupportedMediaType
+            | Self::MalformedRequest
+            | Self::UriTooLong
+            | Self::HeadTooLarge
             | Self::ValidationFailed(_)
             | Self::Internal { .. }
             | Self::VoucherNotFound

@@ -1,6 +1,8 @@
 //! Accepts connections.
 
 mod patience;
+mod refusal;
+mod told;
 
 use std::convert::Infallible;
 use std::io;
@@ -17,12 +19,15 @@ use hyper_util::rt::TokioTimer;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{HttpApp, PeerAddress};
 use crate::metrics::HttpMeters;
 use crate::settings::HttpSettings;
 use patience::{PatientIo, Phase};
+use refusal::Refusals;
+use told::Told;
 
 /// How long to wait after the system could not give a connection: usually for a file descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -86,6 +91,8 @@ struct Door {
     /// With fewer places left, connections are not kept.
     places_few: usize,
     graceful: GracefulShutdown,
+    /// Cancelled when nobody who has not asked yet is waited for.
+    closing: CancellationToken,
     tasks: TaskTracker,
 }
 
@@ -105,6 +112,7 @@ impl Door {
             places: Arc::new(Semaphore::new(places)),
             places_few: places.div_ceil(4),
             graceful: GracefulShutdown::new(),
+            closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
     }
@@ -139,11 +147,12 @@ impl Door {
                     let close = HeaderValue::from_static("close");
                     answer.headers_mut().insert(header::CONNECTION, close);
                 }
-                phase.idle();
-                Ok::<_, Infallible>(answer)
+                Ok::<_, Infallible>(answer.map(|body| Told::new(body, phase)))
             }
         });
-        let io = PatientIo::new(stream, phase, self.header_timeout);
+        let refusals = Refusals::new(self.app.clone());
+        let closing = self.closing.clone();
+        let io = PatientIo::new(stream, phase, self.header_timeout, closing, refusals);
         let connection = self.http.serve_connection(io, service);
         let connection = self.graceful.watch(connection);
         let open = HttpMeters::connection(self.app.context());
@@ -170,9 +179,13 @@ impl Door {
 
     async fn close(self, app: &HttpApp, patience: Duration) {
         let Self {
-            graceful, tasks, ..
+            graceful,
+            closing,
+            tasks,
+            ..
         } = self;
         tasks.close();
+        closing.cancel();
         let quiet = async {
             graceful.shutdown().await;
             tasks.wait().await;

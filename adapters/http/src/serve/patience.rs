@@ -2,7 +2,8 @@
 //!
 //! A connection may be idle for a good while between requests, so that clients can keep it; but
 //! once the head of a request has begun to arrive it has to be there soon, or a few slow clients
-//! would hold every connection.
+//! would hold every connection. When the door closes, patience with those ends at once; only who is
+//! being answered has time.
 
 use std::io;
 use std::pin::Pin;
@@ -14,6 +15,9 @@ use std::time::Duration;
 use hyper::rt::{Read, ReadBufCursor, Sleep, Timer as _, Write};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::refusal::Refusals;
 
 /// What a connection is doing.
 #[derive(Debug, Clone)]
@@ -23,7 +27,7 @@ pub(super) struct Phase(Arc<AtomicU8>);
 const IDLE: u8 = 0;
 /// The head of a request is expected, or has begun.
 const HEAD: u8 = 1;
-/// A request is being worked on, and its body read.
+/// A request is being worked on, its body read, and its answer given.
 const BUSY: u8 = 2;
 
 impl Phase {
@@ -39,20 +43,35 @@ impl Phase {
     pub(super) fn idle(&self) {
         self.0.store(IDLE, Ordering::Relaxed);
     }
+
+    fn is(&self, phase: u8) -> bool {
+        self.0.load(Ordering::Relaxed) == phase
+    }
 }
 
-/// A connection that fails when the head of a request takes too long.
+/// A connection that fails when the head of a request takes too long, or is not there when the door
+/// closes.
 pub(super) struct PatientIo {
     io: TokioIo<TcpStream>,
     phase: Phase,
     header_timeout: Duration,
     /// Runs while a head is incomplete and nothing more has come.
     head: Option<Pin<Box<dyn Sleep>>>,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    refusals: Refusals,
 }
 
 impl PatientIo {
-    pub(super) fn new(stream: TcpStream, phase: Phase, header_timeout: Duration) -> Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        phase: Phase,
+        header_timeout: Duration,
+        closing: CancellationToken,
+        refusals: Refusals,
+    ) -> Self {
         Self {
+            closing: Box::pin(closing.cancelled_owned()),
+            refusals,
             io: TokioIo::new(stream),
             phase,
             header_timeout,
@@ -62,9 +81,12 @@ impl PatientIo {
 
     /// Nothing came. Fails if a head should have been complete by now.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.phase.0.load(Ordering::Relaxed) != HEAD {
+        if !self.phase.is(HEAD) {
             self.head = None;
             return Poll::Pending;
+        }
+        if self.closing.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         let timeout = self.header_timeout;
         let head = self
@@ -105,7 +127,11 @@ impl Write for PatientIo {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(context, bytes)
+        let this = &mut *self;
+        if this.phase.is(BUSY) {
+            return Pin::new(&mut this.io).poll_write(context, bytes);
+        }
+        this.refusals.poll_write(&mut this.io, context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -125,6 +151,9 @@ impl Write for PatientIo {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let [only] = parts {
+            return self.poll_write(context, only);
+        }
         Pin::new(&mut self.io).poll_write_vectored(context, parts)
     }
 }

@@ -152,6 +152,57 @@ async fn a_body_that_is_too_large_is_answered_before_it_is_read() {
 }
 
 #[tokio::test]
+async fn what_is_no_request_is_a_problem_as_well() {
+    let served = Served::with(HttpSettings::default()).await;
+    let long = "x".repeat(40_000);
+    for (sent, status, code) in [
+        (
+            "HELO example.org\r\n\r\n".to_owned(),
+            400,
+            "malformed_request",
+        ),
+        (
+            "GET / HTTP/1.1\r\nno colon\r\n\r\n".to_owned(),
+            400,
+            "malformed_request",
+        ),
+        (
+            format!("GET /{long} HTTP/1.1\r\n\r\n"),
+            431,
+            "head_too_large",
+        ),
+        (
+            format!("{GET}GET / HTTP/1.1\r\nX: {long}\r\n\r\n"),
+            431,
+            "head_too_large",
+        ),
+    ] {
+        let answers = served.exchange(&sent).await;
+        let last = answers.rfind("HTTP/1.1 ").unwrap();
+        let (head, body) = answers[last..].split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{answers}");
+        assert!(
+            head.contains("content-type: application/problem+json"),
+            "{head}"
+        );
+        assert!(head.contains("connection: close"), "{head}");
+        assert!(head.contains("\r\ndate: "), "{head}");
+        assert!(
+            head.contains(&format!("content-length: {}", body.len())),
+            "{head}"
+        );
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(
+            (&body["code"], &body["status"]),
+            (&json!(code), &json!(status))
+        );
+        let id = body["request_id"].as_str().unwrap();
+        assert!(head.contains(&format!("x-request-id: {id}")), "{head}");
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
 async fn connections_beyond_the_limit_wait_for_a_place() {
     let settings = HttpSettings {
         connections_max: 2,
@@ -241,16 +292,49 @@ async fn a_stop_answers_what_was_asked_and_then_ends() {
 }
 
 #[tokio::test]
+async fn a_stop_does_not_wait_for_who_has_not_asked() {
+    let served = Served::with(HttpSettings::default()).await;
+    let mut silent = served.connect().await;
+    let mut half = served.connect().await;
+    half.write_all(b"GET /livez HTTP/1.1\r\nHost:")
+        .await
+        .unwrap();
+    let mut kept = served.connect().await;
+    kept.write_all(GET.as_bytes()).await.unwrap();
+    let mut half_again = served.connect().await;
+    half_again.write_all(GET.as_bytes()).await.unwrap();
+    served.stand.clock.sleep(Duration::from_millis(100)).await;
+    half_again.write_all(b"GET /li").await.unwrap();
+    served.stand.clock.sleep(Duration::from_millis(100)).await;
+    let begun = served.stand.clock.monotonic();
+    let clock = served.stand.clock.clone();
+    served.stop().await;
+    let took = clock.monotonic() - begun;
+    assert!(took < Duration::from_millis(1_500), "{took:?}");
+    assert_eq!(read_to_end(&mut silent).await, "");
+    assert_eq!(read_to_end(&mut half).await, "");
+    for mut answered in [kept, half_again] {
+        let answers = read_to_end(&mut answered).await;
+        assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 1, "{answers}");
+    }
+}
+
+#[tokio::test]
 async fn a_stop_ends_although_somebody_hangs_on() {
     let settings = HttpSettings {
         stop_patience: Duration::from_millis(300),
         ..HttpSettings::default()
     };
     let served = Served::with(settings).await;
+    let stand = &served.stand;
+    let voucher = stand.voucher(json!({})).await;
+    stand.pause_writer().await;
+    let order = stand.buy(&voucher, 7).await.text("order_id");
     let mut slow = served.connect().await;
-    slow.write_all(b"GET /livez HTTP/1.1\r\nHost:")
+    slow.write_all(served.cancellation(&order, 7).as_bytes())
         .await
         .unwrap();
+    stand.clock.sleep(Duration::from_millis(100)).await;
     tokio::time::timeout(Duration::from_secs(3), served.stop())
         .await
         .expect("it ends");

@@ -82,7 +82,7 @@ async fn a_voucher_that_is_not_there_is_not_found() {
     stand
         .place("GET", "99999999", 2)
         .await
-        .refused(404, "not_waiting");
+        .refused(404, "voucher_not_found");
     stand
         .place("GET", "abc", 2)
         .await
