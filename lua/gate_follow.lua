@@ -1,5 +1,6 @@
 -- Applies one update of the ledger, once, in the order of versions, then serves the waitlist with
--- what came free. Units come back only from a buyer who is known to hold them.
+-- what came free. Units come back only from a buyer who is known to hold them. A holder who is put
+-- back takes no unit: he has long had it. A grant that the gate still holds is appended again.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash
@@ -14,8 +15,8 @@
 -- ARGV[2] voucher: integer
 -- ARGV[3] version: integer, the update's
 -- ARGV[4] max: integer, most promotions
--- ARGV[5...] changes: each `release order buyer quantity`, `add units` or `terms status opens_at
---   closes_at limit capacity`
+-- ARGV[5...] changes: each `release order buyer quantity`, `add units`, `terms status opens_at
+--   closes_at limit capacity`, `restore order buyer quantity key` or `append order buyer quantity key`
 -- RETURN APPLIED more|idle: whether the waitlist could be served further
 -- RETURN ALREADY_APPLIED: nothing changed
 -- RETURN GAP version: nothing changed, this is how far the gate has followed
@@ -43,11 +44,40 @@ for at = 5, #ARGV do
     words[#words + 1] = word
   end
   changes[#changes + 1] = words
-  if words[1] == 'release' then
+  if words[1] == 'release' or words[1] == 'restore' or words[1] == 'append' then
     buyers[#buyers + 1] = words[3]
   end
 end
 holders.load(buyers)
+
+-- Puts a holder back, who then waits no more under this order. Returns false if the data
+-- contradicts itself.
+local function restore(order, buyer, quantity, key)
+  local waits = sale.waiting > 0 and not waitlist.left[buyer] and redis.call('ZSCORE', KEYS[6], buyer)
+  if not waitlist.load({ buyer }, { waits }) then
+    return false
+  end
+  local seat = waitlist.of[buyer]
+  if seat and seat.order == order then
+    waitlist.leave(seat)
+    sale.waiting = sale.waiting - 1
+  end
+  if not holders.find(buyer, order) then
+    holders.add(buyer, order, tonumber(quantity), false, key)
+  end
+  return true
+end
+
+-- Appends a grant again, if the gate holds it. It keeps what it was told at first.
+local function append(order, buyer, quantity, key)
+  local at = holders.find(buyer, order)
+  if at then
+    local told = redis.call('HGET', KEYS[2], order) or (holders.of[buyer][at].promoted and 'w' or 'g')
+    local claim = table.concat({ ARGV[2], order, buyer, quantity, key }, ' ')
+    partition.decide('granted ' .. claim, order, string.sub(told, 1, 1))
+  end
+end
+
 for _, words in ipairs(changes) do
   if words[1] == 'release' then
     if holders.remove(words[3], words[2]) then
@@ -58,8 +88,17 @@ for _, words in ipairs(changes) do
   elseif words[1] == 'terms' then
     sale.status, sale.opens_at, sale.closes_at = words[2], words[3], words[4]
     sale.limit, sale.capacity = tonumber(words[5]), tonumber(words[6])
-  else
+  elseif words[1] == 'restore' then
+    if not restore(words[2], words[3], words[4], words[5]) then
+      return sale.spoilt()
+    end
+  elseif words[1] ~= 'append' then
     return redis.error_reply('ERR unknown change')
+  end
+end
+for _, words in ipairs(changes) do
+  if words[1] == 'append' then
+    append(words[2], words[3], words[4], words[5])
   end
 end
 

@@ -71,18 +71,21 @@ function partition.decide(line, order, told)
   marks[#marks + 1] = told
 end
 
--- Writes what was decided: one entry, so that it is there as a whole or not at all. XADD is the
--- first write of every script that decides, and the only one that can fail.
+-- Writes what was decided: one entry, so that it is there as a whole or not at all; of more than a
+-- reader has room for, several, which stand together because Redis lets a script that has written
+-- go on. XADD is the first write of every script that decides, and the only one that can fail.
 function partition.append()
-  local lines, marks = partition.lines, partition.marks
+  local lines, marks, MOST = partition.lines, partition.marks, 128
   if #lines == 0 then
     return
   end
-  local id = redis.call('XADD', KEYS[3], '*', 'v', '1', 'e', partition.epoch,
-    's', partition.text(partition.seq + 1), 'd', table.concat(lines, '\n'))
-  local brief = partition.brief(id)
-  for at = 2, #marks, 2 do
-    marks[at] = marks[at] .. brief
+  for from = 1, #lines, MOST do
+    local upto = math.min(from + MOST - 1, #lines)
+    local id = redis.call('XADD', KEYS[3], '*', 'v', '1', 'e', partition.epoch,
+      's', partition.text(partition.seq + from), 'd', table.concat(lines, '\n', from, upto))
+    for at = from, upto do
+      marks[2 * at] = marks[2 * at] .. partition.brief(id)
+    end
   end
   partition.decided = partition.decided + partition.many('HSET', KEYS[2], marks, 2)
   partition.seq = partition.seq + #lines

@@ -9,16 +9,19 @@ local queue, turn, fetched = {}, 1, 0
 -- The seat whose turn it is; nil if nobody waits, false if the data contradicts itself. Reads up to
 -- `want` seats at a time.
 local function head(want)
-  if turn > #queue then
+  while turn > #queue do
     local pairs_of = redis.call('ZRANGE', KEYS[6], fetched, fetched + want - 1, 'WITHSCORES')
-    local buyers, tickets = {}, {}
-    for at = 1, #pairs_of, 2 do
-      buyers[#buyers + 1], tickets[#tickets + 1] = pairs_of[at], pairs_of[at + 1]
-    end
-    queue, turn, fetched = buyers, 1, fetched + #buyers
-    if #buyers == 0 then
+    if #pairs_of == 0 then
       return nil
     end
+    local buyers, tickets = {}, {}
+    for at = 1, #pairs_of, 2 do
+      -- Who has left in this very script is still in the set.
+      if not waitlist.left[pairs_of[at]] then
+        buyers[#buyers + 1], tickets[#tickets + 1] = pairs_of[at], pairs_of[at + 1]
+      end
+    end
+    queue, turn, fetched = buyers, 1, fetched + #pairs_of / 2
     if not waitlist.load(buyers, tickets) then
       return false
     end

@@ -4,7 +4,7 @@
 -- `slot order[ quantity key]` with the slot in hex. A hash field per buyer would cost as much again
 -- as his place in the sorted set; tickets are drawn one after the other, so blocks fill up.
 -- luacheck: globals partition
-local waitlist = { of = {}, blocks = {}, changed = {}, gone = {}, come = {} } -- luacheck: ignore 241
+local waitlist = { of = {}, blocks = {}, changed = {}, gone = {}, come = {}, left = {} } -- luacheck: ignore 241
 
 local BLOCK = 16
 
@@ -77,7 +77,7 @@ function waitlist.leave(seat)
   waitlist.blocks[name][slot] = nil
   waitlist.changed[name] = true
   waitlist.gone[#waitlist.gone + 1] = seat.buyer
-  waitlist.of[seat.buyer] = nil
+  waitlist.of[seat.buyer], waitlist.left[seat.buyer] = nil, true
 end
 
 -- Writes what changed. Returns by how many there are more waiters and blocks now.

@@ -60,7 +60,29 @@ impl Dialer {
         })
     }
 
+    /// How long a connection may take.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
     async fn dial(&self, response_timeout: Option<Duration>) -> Result<Connection, RedisError> {
+        self.dial_with(response_timeout, |_| {}).await
+    }
+
+    /// A connection that hands over what Redis says unasked. `hear` is called while the connection
+    /// is read, and must not wait; the last it hears is that the connection is lost.
+    pub(crate) async fn dial_and_hear(
+        &self,
+        hear: impl Fn(PushInfo) + Send + Sync + 'static,
+    ) -> Result<Connection, RedisError> {
+        self.dial_with(Some(self.response_timeout), hear).await
+    }
+
+    async fn dial_with(
+        &self,
+        response_timeout: Option<Duration>,
+        hear: impl Fn(PushInfo) + Send + Sync + 'static,
+    ) -> Result<Connection, RedisError> {
         let closed = Arc::new(AtomicBool::new(false));
         let noticed = closed.clone();
         let config = AsyncConnectionConfig::new()
@@ -72,6 +94,7 @@ impl Dialer {
                 if push.kind == PushKind::Disconnection {
                     noticed.store(true, Ordering::Release);
                 }
+                hear(push);
                 Ok::<(), redis::aio::SendError>(())
             });
         let wire = self
@@ -82,18 +105,25 @@ impl Dialer {
     }
 }
 
+/// A connection. Clones are handles on the same one.
 #[derive(Clone)]
-struct Connection {
+pub(crate) struct Connection {
     wire: MultiplexedConnection,
     closed: Arc<AtomicBool>,
 }
 
 impl Connection {
-    fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         !self.closed.load(Ordering::Acquire)
     }
 
-    async fn ask(&mut self, command: &Cmd) -> Result<Value, RedisError> {
+    /// Hears what is published on these channels from now on.
+    pub(crate) async fn subscribe(&mut self, channels: &[&String]) -> Result<(), RedisError> {
+        self.wire.subscribe(channels).await
+    }
+
+    /// Sends a command and returns what Redis answered.
+    pub(crate) async fn ask(&mut self, command: &Cmd) -> Result<Value, RedisError> {
         self.wire
             .send_packed_command(command)
             .await?

@@ -8,18 +8,23 @@ use seckill_application::ports::{Clock, HotPath, OrderIds};
 
 use crate::admission_stream::RedisStream;
 use crate::config::RedisConfig;
-use crate::delay_queue::Unready;
+use crate::connection::Dialer;
+use crate::delay_queue::RedisDelays;
 use crate::gate_loader::RedisLoader;
 use crate::leases::RedisLeases;
+use crate::notices::{RedisFeed, RedisNotifier};
 use crate::order_ids::Ids;
 use crate::purchase_gate::RedisGate;
 use crate::server::{self, Server};
 use crate::store::Store;
+use crate::subscription::Subscription;
 
 /// The hot path in Redis. Clones are handles on the same connections.
 #[derive(Clone)]
 pub struct RedisHotPath {
     store: Arc<Store>,
+    subscription: Arc<Subscription>,
+    clock: Arc<dyn Clock>,
     ids: Ids,
     server: Server,
 }
@@ -32,10 +37,18 @@ impl RedisHotPath {
     /// `clock` measures leases and waits where something has to be waited for.
     pub async fn connect(config: &RedisConfig, clock: Arc<dyn Clock>) -> Result<Self, Fault> {
         config.check()?;
-        let store = Arc::new(Store::new(config)?);
+        let dialer = Dialer::new(config)?;
+        let store = Arc::new(Store::new(config, dialer.clone())?);
+        let subscription = Subscription::new(dialer, &config.namespace, clock.clone());
         let server = server::examine(&store).await?;
-        let ids = Ids::new(config, store.clone(), clock);
-        let hot_path = Self { store, ids, server };
+        let ids = Ids::new(config, store.clone(), clock.clone());
+        let hot_path = Self {
+            store,
+            subscription: Arc::new(subscription),
+            clock,
+            ids,
+            server,
+        };
         hot_path.keep().await?;
         Ok(hot_path)
     }
@@ -52,9 +65,13 @@ impl RedisHotPath {
             stream: Arc::new(RedisStream(self.store.clone())),
             leases: Arc::new(RedisLeases(self.store.clone())),
             order_ids,
-            delays: Arc::new(Unready),
-            notifier: Arc::new(Unready),
-            feed: Arc::new(Unready),
+            delays: Arc::new(RedisDelays {
+                store: self.store.clone(),
+                clock: self.clock.clone(),
+                subscription: self.subscription.clone(),
+            }),
+            notifier: Arc::new(RedisNotifier(self.store.clone())),
+            feed: Arc::new(RedisFeed(self.subscription.clone())),
         }
     }
 

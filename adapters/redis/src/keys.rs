@@ -44,6 +44,8 @@ pub(crate) enum KeyName {
     Workers,
     /// The daily counter of order ids.
     Counter,
+    /// Orders by the end of their payment window.
+    Delays,
 }
 
 impl KeyName {
@@ -68,6 +70,7 @@ impl KeyName {
             Self::Lease => "lease",
             Self::Workers => "workers",
             Self::Counter => "counter",
+            Self::Delays => "delays",
         }
     }
 }
@@ -107,6 +110,26 @@ impl<'a> Address<'a> {
     }
 }
 
+/// What processes publish on: channels are no keys, but live in the same namespace. They know no
+/// database numbers, so whoever listens must bear what is not meant for him.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// An order was scheduled that is due before all others.
+    Wakes,
+    /// Something happened to orders.
+    Notices,
+}
+
+impl Channel {
+    /// Its name.
+    pub(crate) fn of_namespace(self, namespace: &str) -> String {
+        match self {
+            Self::Wakes => format!("{namespace}:delays:wakes"),
+            Self::Notices => format!("{namespace}:notices"),
+        }
+    }
+}
+
 /// One key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key<'a> {
@@ -135,6 +158,7 @@ impl fmt::Display for Key<'_> {
             KeyName::Meta | KeyName::Decided => {
                 write!(f, "{{{namespace}:p{partition}}}:{word}")
             }
+            KeyName::Delays => write!(f, "{namespace}:{word}"),
             KeyName::Lease => write!(f, "{namespace}:lease:{lease}"),
             KeyName::Workers | KeyName::Counter => write!(f, "{namespace}:order_ids:{word}"),
             KeyName::Sale
@@ -175,5 +199,7 @@ mod tests {
         assert_eq!(text(KeyName::StagedSeats), "{shop:p3}:v42:staged_seats");
         assert_eq!(text(KeyName::Lease), "shop:lease:writer:3");
         assert_eq!(text(KeyName::Workers), "shop:order_ids:workers");
+        assert_eq!(text(KeyName::Delays), "shop:delays");
+        assert_eq!(Channel::Notices.of_namespace("shop"), "shop:notices");
     }
 }

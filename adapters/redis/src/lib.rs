@@ -1,5 +1,5 @@
-//! The hot path in Redis: admission control, its loading, the admission streams, leases and order
-//! ids, over the scripts in `lua/`.
+//! The hot path in Redis: admission control, its loading, the admission streams, leases, order ids,
+//! the delay queue and notices, over the scripts in `lua/`.
 //!
 //! Architecture invariant: every change of the hot data is one script, which decides first and
 //! writes afterwards, and whose first write, the only one that can fail, is the stream entry. There
@@ -13,11 +13,14 @@ mod config;
 mod connection;
 mod delay_queue;
 mod fault;
+mod followers;
 mod gate_answers;
 mod gate_loader;
+mod holdings;
 mod hot_path;
 mod keys;
 mod leases;
+mod notices;
 mod order_ids;
 mod purchase_gate;
 mod reply;
@@ -25,6 +28,7 @@ mod script_edits;
 mod scripts;
 mod server;
 mod store;
+mod subscription;
 mod survivors;
 pub mod wire;
 

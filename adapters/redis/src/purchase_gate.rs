@@ -17,6 +17,7 @@ use seckill_domain::{
 
 use crate::fault::at_most;
 use crate::gate_answers::{admitted, facts, not_loaded, place_at_first, status_word};
+use crate::holdings;
 use crate::reply::Reply;
 use crate::scripts::{
     self, GATE_ADMIT, GATE_FACTS, GATE_FIND, GATE_FOLLOW, GATE_LEAVE, GATE_PLACE, GATE_PROMOTE,
@@ -273,12 +274,16 @@ impl PurchaseGate for RedisGate {
         }
     }
 
-    async fn held_by(&self, _: VoucherId, _: &[BuyerId]) -> Result<Option<Vec<Vec<Held>>>, Fault> {
-        Err(Fault::broken("purchase_gate.held_by", "not yet"))
+    async fn held_by(
+        &self,
+        voucher: VoucherId,
+        buyers: &[BuyerId],
+    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
+        holdings::of_buyers(&self.0, voucher, buyers).await
     }
 
-    async fn holders(&self, _: VoucherId, _: u64) -> Result<Option<HoldersPage>, Fault> {
-        Err(Fault::broken("purchase_gate.holders", "not yet"))
+    async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
+        holdings::page(&self.0, voucher, cursor).await
     }
 
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {
@@ -302,7 +307,8 @@ fn change_words(change: &GateChange) -> String {
             buyer,
             quantity,
         } => format!("release {order} {buyer} {quantity}"),
-        GateChange::RestoreHolder(_) | GateChange::AppendAgain(_) => "not yet".to_owned(),
+        GateChange::RestoreHolder(claim) => format!("restore {}", claim_words(claim)),
+        GateChange::AppendAgain(claim) => format!("append {}", claim_words(claim)),
         GateChange::AddUnits { units } => format!("add {units}"),
         GateChange::SetTerms(terms) => format!(
             "terms {} {} {} {} {}",
@@ -313,4 +319,18 @@ fn change_words(change: &GateChange) -> String {
             terms.waitlist_capacity
         ),
     }
+}
+
+fn claim_words(claim: &Claim) -> String {
+    let Claim {
+        order,
+        buyer,
+        quantity,
+        key,
+        ..
+    } = claim;
+    format!(
+        "{order} {buyer} {quantity} {}",
+        wire::key_word(key.as_ref())
+    )
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use crate::keys::KeyName::{
-    self, Counter, Decided, Holders, Lease, Loading, Meta, Next, Previous, Sale, Seats,
+    self, Counter, Decided, Delays, Holders, Lease, Loading, Meta, Next, Previous, Sale, Seats,
     StagedHolders, StagedSeats, StagedUses, StagedWaiters, Stream, Uses, Waiters, Workers,
 };
 
@@ -112,6 +112,24 @@ macro_rules! script {
 }
 
 script! {
+    DELAY_CLAIM, "delay_claim", [],
+    keys: &[Delays],
+    args: ["max", "hold_ms"],
+    answers: ["CLAIMED"],
+}
+script! {
+    DELAY_NEXT, "delay_next", [],
+    keys: &[Delays],
+    args: [],
+    answers: ["NEXT", "NONE"],
+}
+script! {
+    DELAY_SCHEDULE, "delay_schedule", [],
+    keys: &[Delays],
+    args: ["channel", "due..."],
+    answers: ["SCHEDULED"],
+}
+script! {
     GATE_ADMIT, "gate_admit", [partition, sale, holders, waitlist, repeats],
     keys: SALE,
     args: ["epoch", "voucher", "backlog", "attempts..."],
@@ -134,6 +152,18 @@ script! {
     keys: SALE,
     args: ["epoch", "voucher", "version", "max", "changes..."],
     answers: ["APPLIED", "ALREADY_APPLIED", "GAP", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_HELD, "gate_held", [partition, sale],
+    keys: SALE,
+    args: ["epoch", "voucher", "buyers..."],
+    answers: ["HELD", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_HOLDERS, "gate_holders", [partition, sale],
+    keys: SALE,
+    args: ["epoch", "voucher", "cursor", "count"],
+    answers: ["PAGE", "NOT_LOADED", "PARTITION", "STALE"],
 }
 script! {
     GATE_LEAVE, "gate_leave", [partition, sale, holders, waitlist],
@@ -293,11 +323,16 @@ script! {
 }
 
 /// Every script.
-pub(crate) static ALL: [&Script; 30] = [
+pub(crate) static ALL: [&Script; 35] = [
+    &DELAY_CLAIM,
+    &DELAY_NEXT,
+    &DELAY_SCHEDULE,
     &GATE_ADMIT,
     &GATE_FACTS,
     &GATE_FIND,
     &GATE_FOLLOW,
+    &GATE_HELD,
+    &GATE_HOLDERS,
     &GATE_LEAVE,
     &GATE_PLACE,
     &GATE_PROMOTE,

@@ -9,7 +9,7 @@ use seckill_domain::{Epoch, PartitionId, Partitions, VoucherId};
 use crate::config::RedisConfig;
 use crate::connection::{BlockingLinks, Dialer, Link};
 use crate::fault;
-use crate::keys::Address;
+use crate::keys::{Address, Channel};
 use crate::reply::Reply;
 use crate::script_edits::{self, Edited};
 use crate::scripts::Script;
@@ -55,8 +55,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(config: &RedisConfig) -> Result<Self, Fault> {
-        let dialer = Dialer::new(config)?;
+    pub(crate) fn new(config: &RedisConfig, dialer: Dialer) -> Result<Self, Fault> {
         Ok(Self {
             gate: Link::new(dialer.clone()),
             bulk: Link::new(dialer.clone()),
@@ -67,6 +66,11 @@ impl Store {
             epochs: config.partitions.all().map(|_| AtomicU64::new(0)).collect(),
             edited: script_edits::apply(&config.script_edits)?,
         })
+    }
+
+    /// The name of a channel.
+    pub(crate) fn channel(&self, channel: Channel) -> String {
+        channel.of_namespace(&self.namespace)
     }
 
     /// A voucher, in its partition.

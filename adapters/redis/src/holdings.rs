@@ -1,0 +1,189 @@
+//! Who holds units, as the gate knows it.
+
+use redis::{Cmd, RedisWrite};
+use seckill_application::Fault;
+use seckill_application::ports::HoldersPage;
+use seckill_domain::{BuyerId, Claim, Held, IdempotencyKey, OrderId, VoucherId};
+
+use crate::fault::at_most;
+use crate::gate_answers::not_loaded;
+use crate::reply::Reply;
+use crate::scripts::{GATE_HELD, GATE_HOLDERS};
+use crate::store::{Lane, Store, words};
+use crate::wire::decode_key;
+
+const BUYERS_MAX: usize = 1_000;
+/// Holders of a page, about.
+const PAGE: usize = 1_000;
+
+/// What these buyers hold, in the order asked. `None` if the voucher is not loaded.
+pub(crate) async fn of_buyers(
+    store: &Store,
+    voucher: VoucherId,
+    buyers: &[BuyerId],
+) -> Result<Option<Vec<Vec<Held>>>, Fault> {
+    const HELD_BY: &str = "purchase_gate.held_by";
+    at_most(HELD_BY, buyers.len(), BUYERS_MAX)?;
+    let args = |command: &mut Cmd| {
+        command.write_arg_fmt(voucher);
+        for buyer in buyers {
+            command.write_arg_fmt(buyer);
+        }
+    };
+    let target = store.target(voucher);
+    let reply = store
+        .run(HELD_BY, Lane::Bulk, &GATE_HELD, target, &args)
+        .await?;
+    if not_loaded(&reply)?.is_some() {
+        return Ok(None);
+    }
+    if reply.kind() != "HELD" || reply.rest().len() != buyers.len() {
+        return Err(reply.senseless());
+    }
+    let held = |text: &String| readable(&reply, stored(text)).map(Stored::held).collect();
+    Ok(Some(reply.rest().iter().map(held).collect()))
+}
+
+/// Everybody who holds units, a page at a time: pages of Redis's own scan, which shows whoever is
+/// there all the time. `None` if the voucher is not loaded.
+pub(crate) async fn page(
+    store: &Store,
+    voucher: VoucherId,
+    cursor: u64,
+) -> Result<Option<HoldersPage>, Fault> {
+    const HOLDERS: &str = "purchase_gate.holders";
+    let args = |command: &mut Cmd| words(command, &[&voucher, &cursor, &PAGE]);
+    let target = store.target(voucher);
+    let reply = store
+        .run(HOLDERS, Lane::Bulk, &GATE_HOLDERS, target, &args)
+        .await?;
+    if not_loaded(&reply)?.is_some() {
+        return Ok(None);
+    }
+    let next: u64 = reply.parsed(1)?;
+    let (holders, []) = reply.rest().get(1..).unwrap_or_default().as_chunks() else {
+        return Err(reply.senseless());
+    };
+    let keyless = |claim: Claim| Claim { key: None, ..claim };
+    let claims = holders.iter().flat_map(|it| claims(voucher, it));
+    Ok(Some(HoldersPage {
+        claims: readable(&reply, claims).map(keyless).collect(),
+        next: (next != 0).then_some(next),
+    }))
+}
+
+/// An order as `lua/lib/holders.lua` writes it.
+struct Stored {
+    order: OrderId,
+    quantity: u32,
+    promoted: bool,
+    key: Option<IdempotencyKey>,
+}
+
+impl Stored {
+    fn held(self) -> Held {
+        Held {
+            order: self.order,
+            quantity: self.quantity,
+            promoted: self.promoted,
+        }
+    }
+}
+
+/// A buyer's orders, the first one first; `None` for one that cannot be read.
+fn stored(orders: &str) -> impl Iterator<Item = Option<Stored>> {
+    orders.split_ascii_whitespace().map(|token| {
+        let mut parts = token.splitn(4, ':');
+        let order = parts.next()?.parse().ok()?;
+        let quantity = match parts.next() {
+            None | Some("") => 1,
+            Some(quantity) => quantity.parse().ok()?,
+        };
+        Some(Stored {
+            order,
+            quantity,
+            promoted: parts.next() == Some("p"),
+            key: parts.next().map_or(Ok(None), decode_key).ok()?,
+        })
+    })
+}
+
+/// A buyer's orders, with all that is known of them.
+pub(crate) fn claims(
+    voucher: VoucherId,
+    [buyer, orders]: &[String; 2],
+) -> impl Iterator<Item = Option<Claim>> {
+    let buyer: Option<BuyerId> = buyer.parse().ok();
+    stored(orders).map(move |stored| {
+        let stored = stored?;
+        Some(Claim {
+            order: stored.order,
+            voucher,
+            buyer: buyer?,
+            quantity: stored.quantity,
+            key: stored.key,
+        })
+    })
+}
+
+/// What can be read. What cannot was not written by us, and nobody was told of it.
+pub(crate) fn readable<T>(
+    reply: &Reply,
+    found: impl Iterator<Item = Option<T>>,
+) -> impl Iterator<Item = T> {
+    found.filter_map(|it| {
+        if it.is_none() {
+            tracing::warn!(
+                answer = reply.kind(),
+                "a holder or seat that cannot be read"
+            );
+        }
+        it
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_a_holder_is_read() {
+        let voucher = VoucherId::new(1);
+        let text = [
+            "7".to_owned(),
+            "11 12:2 13:1:p 14:3::a:b 15:1:p:--".to_owned(),
+        ];
+        let read: Vec<_> = claims(voucher, &text).flatten().collect();
+        let expected = [
+            (11, 1, None),
+            (12, 2, None),
+            (13, 1, None),
+            (14, 3, Some("a:b")),
+            (15, 1, Some("-")),
+        ]
+        .map(|(order, quantity, key)| Claim {
+            order: OrderId::new(order),
+            voucher,
+            buyer: BuyerId::new(7),
+            quantity,
+            key: key.map(|key: &str| key.parse().unwrap()),
+        });
+        assert_eq!(read, expected);
+        let promoted: Vec<_> = stored(&text[1])
+            .flatten()
+            .map(|it| it.held().promoted)
+            .collect();
+        assert_eq!(promoted, [false, false, true, false, true]);
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_not_read() {
+        let of = |buyer: &str, orders: &str| {
+            let text = [buyer.to_owned(), orders.to_owned()];
+            claims(VoucherId::new(1), &text).flatten().count()
+        };
+        assert_eq!(of("7", ""), 0);
+        assert_eq!(of("7", "x 11:-1 12:1:p: 13"), 1);
+        assert_eq!(of("somebody", "11"), 0);
+    }
+}
