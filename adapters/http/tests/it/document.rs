@@ -156,8 +156,8 @@ async fn the_pages_are_served_from_the_binary() {
     ] {
         let page = stand.get(path).answer().await;
         page.is(200);
-        assert!(page.header("content-type").starts_with(kind), "{path}");
-        assert_eq!(page.header("content-encoding"), "gzip", "{path}");
+        let with_charset = format!("{kind}; charset=utf-8");
+        assert_eq!(page.header("content-type"), with_charset, "{path}");
     }
     let start = stand
         .get("/swagger-ui/swagger-initializer.js")
@@ -168,6 +168,38 @@ async fn the_pages_are_served_from_the_binary() {
         start.raw.contains("\"persistAuthorization\": true"),
         "{start:?}"
     );
+}
+
+#[tokio::test]
+async fn a_page_is_compressed_for_who_takes_that_and_kept_for_a_while() {
+    let stand = Stand::new().await;
+    let script = "/swagger-ui/swagger-ui-bundle.js";
+    let plain = stand.get(script).answer().await;
+    assert_eq!(plain.header("content-encoding"), "");
+    assert!(plain.raw.contains("SwaggerUIBundle"), "it can be read");
+    let packed = stand
+        .get(script)
+        .header("accept-encoding", "gzip, deflate, br")
+        .answer()
+        .await;
+    assert_eq!(packed.header("content-encoding"), "gzip");
+    assert!(packed.raw.len() < plain.raw.len());
+    assert_ne!(packed.header("etag"), plain.header("etag"));
+    let again = stand.get(script).answer().await;
+    assert_eq!(again.raw, plain.raw);
+    for answer in [&plain, &packed] {
+        assert_eq!(answer.header("vary"), "Accept-Encoding");
+        assert_eq!(answer.header("cache-control"), "public, max-age=300");
+    }
+    for (tag, status) in [(plain.header("etag"), 304), ("\"other\"", 200)] {
+        let known = stand.get(script).header("if-none-match", tag);
+        let known = known.answer().await;
+        known.is(status);
+        assert_eq!(known.raw.is_empty(), status == 304);
+    }
+    let head = stand.call("HEAD", script).answer().await;
+    head.is(200);
+    assert_eq!(head.raw, "");
 }
 
 #[tokio::test]
