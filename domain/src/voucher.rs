@@ -73,7 +73,7 @@ pub struct Invalid {
 pub struct Amendment {
     /// New title.
     pub title: Option<String>,
-    /// New description.
+    /// New description; an empty one means none.
     pub description: Option<String>,
     /// New face value in minor units.
     pub face_value_minor: Option<u64>,
@@ -284,8 +284,8 @@ impl Voucher {
         }
         let terms = &mut self.terms;
         set(&mut terms.title, change.title.as_ref());
-        if change.description.is_some() {
-            terms.description.clone_from(&change.description);
+        if let Some(text) = &change.description {
+            terms.description = Some(text.clone()).filter(|text| !text.is_empty());
         }
         set(
             &mut terms.face_value.minor,
@@ -308,6 +308,18 @@ impl Voucher {
 }
 
 impl Amendment {
+    /// Whether it makes sense at this time: a sale is ended by closing it, not by moving its end
+    /// into the past.
+    pub fn check_at(&self, now: Timestamp) -> Result<(), VoucherRefusal> {
+        if self.closes_at.is_some_and(|closes_at| closes_at <= now) {
+            return Err(VoucherRefusal::Invalid(vec![Invalid {
+                field: "closes_at",
+                rule: "in the future; to end a sale now, close it",
+            }]));
+        }
+        Ok(())
+    }
+
     fn check_unfrozen(&self) -> Result<(), VoucherRefusal> {
         let frozen: Vec<&'static str> = [
             (self.face_value_minor.is_some(), "face_value_minor"),

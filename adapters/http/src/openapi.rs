@@ -177,9 +177,13 @@ fn common_problems(operation: &Operation) -> Vec<Problem> {
         problems.push(Problem::RateLimited { retry_after_s: 1 });
     }
     if operation.request_body.is_some() {
+        let is_long = ["createVoucher", "amendVoucher"]
+            .iter()
+            .any(|id| operation.operation_id.as_deref() == Some(id));
+        let bytes_max = if is_long { 32_768 } else { 4_096 };
         problems.extend([
             Problem::RequestTimeout,
-            Problem::PayloadTooLarge { bytes_max: 4_096 },
+            Problem::PayloadTooLarge { bytes_max },
             Problem::UnsupportedMediaType,
         ]);
     }

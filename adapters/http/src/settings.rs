@@ -6,8 +6,11 @@ use std::time::Duration;
 /// Limits of the HTTP edge. [`HttpSettings::default`] is what the documentation promises.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// Longest request body in bytes; beyond it 413.
+    /// Longest request body in bytes, but for those that describe a voucher; beyond it 413.
     pub body_bytes_max: usize,
+    /// Longest request body that describes a voucher, in bytes; beyond it 413. Its texts may be
+    /// 2,200 characters together, however they are written: 12 bytes each at most.
+    pub long_body_bytes_max: usize,
     /// How long a request body may take to arrive; beyond it 408.
     pub body_timeout: Duration,
     /// How long a request may take; beyond it 503. A command goes on in the background.
@@ -47,6 +50,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             body_bytes_max: 4_096,
+            long_body_bytes_max: 32_768,
             body_timeout: Duration::from_secs(3),
             request_deadline: Duration::from_secs(5),
             header_timeout: Duration::from_secs(5),

@@ -27,7 +27,8 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
 
 /// Create a voucher.
 ///
-/// As a draft, which buyers cannot see until it is published. Not repeatable: each call creates one.
+/// As a draft, which buyers cannot see until it is published. Not repeatable: each call creates one,
+/// and an `Idempotency-Key` is not looked at.
 #[utoipa::path(post, path = "/v1/admin/vouchers", operation_id = "createVoucher", tag = "admin",
     request_body = NewVoucherBody,
     responses((status = 201, description = "The draft.", body = VoucherBody,
@@ -36,7 +37,7 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
 async fn create_voucher(
     State(ctx): State<Ctx>,
     _: Admin,
-    extract::Json(body): extract::Json<NewVoucherBody>,
+    extract::LongJson(body): extract::LongJson<NewVoucherBody>,
 ) -> Result<Response, Problem> {
     let new = NewVoucher::try_from(body)?;
     let drafting = ctx.clone();

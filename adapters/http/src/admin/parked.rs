@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use validator::{Validate, ValidationError};
+use validator::Validate;
 
+use super::stock::{REASON, in_words};
 use crate::context::Ctx;
 use crate::extract::{self, Admin, MessageParam, MessagePath, PageOf};
 use crate::openapi;
@@ -213,17 +214,6 @@ struct DiscardBody {
     #[validate(custom(function = "in_words"))]
     #[schema(min_length = 1, max_length = 200, example = "left behind by a test")]
     reason: String,
-}
-
-const REASON: &str = "1 to 200 characters, and no control characters";
-
-fn in_words(reason: &str) -> Result<(), ValidationError> {
-    let chars = reason.trim().chars().count();
-    if (1..=200).contains(&chars) && seckill_domain::is_plain_line(reason) {
-        Ok(())
-    } else {
-        Err(ValidationError::new("reason").with_message(REASON.into()))
-    }
 }
 
 /// Give a message up.

@@ -76,7 +76,7 @@ impl TryFrom<NewVoucherBody> for NewVoucher {
         Ok(Self {
             terms: VoucherTerms {
                 title: body.title,
-                description: body.description,
+                description: body.description.filter(|text| !text.is_empty()),
                 face_value: money(body.face_value_minor),
                 price: money(body.price_minor),
                 per_buyer_limit: body.per_buyer_limit,
@@ -106,8 +106,9 @@ pub(super) struct AmendmentBody {
         example = "Dinner for two"
     )]
     title: Option<String>,
-    #[serde(default, deserialize_with = "given")]
-    #[schema(nullable = false, max_length = 2_000, example = "Any evening")]
+    /// Null or an empty one removes it.
+    #[serde(default, deserialize_with = "text_or_none")]
+    #[schema(max_length = 2_000, example = "Any evening")]
     description: Option<String>,
     #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, maximum = 1_000_000_000_000_u64, example = 10_000)]
@@ -138,6 +139,12 @@ pub(super) struct AmendmentBody {
 /// A field that is there has a value: null is not a way to leave a setting as it is.
 fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
+}
+
+/// A description that is not there any more is an empty one.
+fn text_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    Ok(Some(text.unwrap_or_default()))
 }
 
 impl From<AmendmentBody> for Amendment {

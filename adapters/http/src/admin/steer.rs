@@ -4,7 +4,7 @@
 use axum::Json;
 use axum::extract::State;
 use seckill_application::{Effect, SteerCommand, SteerReply};
-use seckill_domain::{SaleStatus, VoucherId};
+use seckill_domain::{Amendment, SaleStatus, VoucherId};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -72,9 +72,11 @@ async fn amend_voucher(
     State(ctx): State<Ctx>,
     _: Admin,
     VoucherPath(id): VoucherPath,
-    extract::Json(body): extract::Json<AmendmentBody>,
+    extract::LongJson(body): extract::LongJson<AmendmentBody>,
 ) -> Steered {
-    steer(ctx, id, SteerCommand::Amend(body.into())).await
+    let change = Amendment::from(body);
+    change.check_at(ctx.api.clock.now())?;
+    steer(ctx, id, SteerCommand::Amend(change)).await
 }
 
 /// Put a draft on sale.

@@ -45,11 +45,22 @@ struct AdjustmentBody {
     #[schema(minimum = -100_000_000, maximum = 100_000_000, example = 20)]
     delta: i32,
     /// Why, in your words.
-    #[validate(length(min = 1, max = 200, message = "1 to 200 characters"))]
+    #[validate(custom(function = "in_words"))]
     #[schema(min_length = 1, max_length = 200, example = "the supplier has more")]
     reason: String,
 }
 
+/// A reason is a line that shows what it says.
+pub(super) fn in_words(reason: &str) -> Result<(), ValidationError> {
+    let chars = reason.trim().chars().count();
+    if (1..=200).contains(&chars) && seckill_domain::is_plain_line(reason) {
+        Ok(())
+    } else {
+        Err(ValidationError::new("reason").with_message(REASON.into()))
+    }
+}
+
+pub(super) const REASON: &str = "1 to 200 characters in one line, no control characters, and none that override the direction of text";
 const DELTA: &str = "-100000000 to 100000000, and not 0";
 
 fn not_zero(delta: i32) -> Result<(), ValidationError> {

@@ -11,12 +11,16 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use validator::{Validate, ValidationErrors};
 
+use super::wording;
 use crate::context::Ctx;
 use crate::problem::{FieldError, Problem};
 use crate::settings::HttpSettings;
 
 /// A body that has to be there.
 pub(crate) struct Json<T>(pub(crate) T);
+
+/// A body that has to be there, and may have long texts.
+pub(crate) struct LongJson<T>(pub(crate) T);
 
 /// A body that may be left out.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
@@ -26,7 +30,27 @@ impl<T: DeserializeOwned + Validate> FromRequest<Ctx> for Json<T> {
 
     async fn from_request(request: Request, ctx: &Ctx) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(&parts.headers, body, &ctx.settings).await?;
+        let bytes = read(
+            &parts.headers,
+            body,
+            &ctx.settings,
+            ctx.settings.body_bytes_max,
+        )
+        .await?;
+        parse(&parts.headers, &bytes).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Validate> FromRequest<Ctx> for LongJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, ctx: &Ctx) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes_max = ctx
+            .settings
+            .body_bytes_max
+            .max(ctx.settings.long_body_bytes_max);
+        let bytes = read(&parts.headers, body, &ctx.settings, bytes_max).await?;
         parse(&parts.headers, &bytes).map(Self)
     }
 }
@@ -36,7 +60,13 @@ impl<T: DeserializeOwned + Validate + Default> FromRequest<Ctx> for OptionalJson
 
     async fn from_request(request: Request, ctx: &Ctx) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(&parts.headers, body, &ctx.settings).await?;
+        let bytes = read(
+            &parts.headers,
+            body,
+            &ctx.settings,
+            ctx.settings.body_bytes_max,
+        )
+        .await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
@@ -48,8 +78,8 @@ pub(super) async fn read(
     headers: &HeaderMap,
     body: Body,
     settings: &HttpSettings,
+    bytes_max: usize,
 ) -> Result<Bytes, Problem> {
-    let bytes_max = settings.body_bytes_max;
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
@@ -108,24 +138,14 @@ fn explain<T: DeserializeOwned>(bytes: &[u8]) -> Problem {
     if !inner.is_data() {
         return whole_body(inner.to_string());
     }
-    let said = inner.to_string();
-    // The position within the body is no help to whoever sent a field that does not fit.
-    let said = said.split(" at line ").next().unwrap_or_default();
-    let (code, named) = ["unknown field `", "missing field `", "duplicate field `"]
-        .into_iter()
-        .zip(["unknown", "required", "invalid"])
-        .find_map(|(start, code)| {
-            let name = said.strip_prefix(start)?.split('`').next()?;
-            Some((code, Some(name)))
-        })
-        .unwrap_or(("invalid", None));
-    if let Some(name) = named {
-        name.clone_into(&mut path);
+    let misfit = wording::misfit(&inner.to_string());
+    if let Some(name) = misfit.field {
+        path = name;
     }
     Problem::ValidationFailed(vec![FieldError {
         field: if path == "." { String::new() } else { path },
-        code,
-        message: said.to_owned(),
+        code: misfit.code,
+        message: misfit.message,
     }])
 }
 

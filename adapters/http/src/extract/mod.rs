@@ -6,8 +6,9 @@ mod idempotency_key;
 mod path;
 mod query;
 mod signed;
+mod wording;
 
-pub(crate) use body::{Json, OptionalJson};
+pub(crate) use body::{Json, LongJson, OptionalJson};
 pub(crate) use caller::{Admin, Buyer, Purchaser};
 pub(crate) use idempotency_key::{Key, KeyHeader};
 pub(crate) use path::{

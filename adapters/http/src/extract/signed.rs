@@ -56,7 +56,13 @@ impl<T: DeserializeOwned + Validate> FromRequest<Ctx> for Signed<T> {
             .ok_or(Problem::BadSignature("send one header Payment-Timestamp"))?;
         let signature = only(&parts.headers, SIGNATURE)
             .ok_or(Problem::BadSignature("send one header Payment-Signature"))?;
-        let bytes = body::read(&parts.headers, body, &ctx.settings).await?;
+        let bytes = body::read(
+            &parts.headers,
+            body,
+            &ctx.settings,
+            ctx.settings.body_bytes_max,
+        )
+        .await?;
         let now = ctx.api.clock.now();
         let tolerance = ctx.settings.notice_tolerance;
         key.verify(timestamp, signature, &bytes, now, tolerance)
