@@ -12,6 +12,7 @@ use crate::row::{self, get};
 use crate::session::{Session, give_up, statement};
 use crate::store::Store;
 
+mod again;
 mod apply;
 mod judge;
 mod known;
@@ -20,6 +21,7 @@ mod replay;
 mod slice;
 mod writes;
 
+pub(crate) use again::judge_again;
 pub(crate) use writes::EVERY_BATCH;
 
 /// The position of a partition that nothing was applied to.

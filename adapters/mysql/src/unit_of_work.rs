@@ -14,11 +14,12 @@ use crate::fault::{Trouble, at_most};
 use crate::session::Session;
 
 mod adjustments;
+mod money;
 mod orders;
-mod releases;
+pub(crate) mod releases;
 mod vouchers;
 
-/// Most orders of one call.
+/// Most orders, and most events, of one call.
 const ROWS_MAX: usize = 1_000;
 
 /// A session with an open transaction. After any error it can only be rolled back: the database may
@@ -137,33 +138,42 @@ impl UnitOfWork for MySqlUnit {
         self.settle("unit_of_work.push_update", done)
     }
 
-    async fn lock_orders(&mut self, _: &[OrderId]) -> Result<Vec<Order>, Fault> {
-        Err(Fault::broken("unit_of_work.lock_orders", "not there yet"))
+    async fn lock_orders(&mut self, ids: &[OrderId]) -> Result<Vec<Order>, Fault> {
+        const PORT: &str = "unit_of_work.lock_orders";
+        at_most(PORT, ids.len(), ROWS_MAX)?;
+        let done = orders::lock_many(&mut self.session, ids).await;
+        self.settle(PORT, done)
     }
 
-    async fn mark_retired(&mut self, _: VoucherId) -> Result<(), Fault> {
-        Err(Fault::broken("unit_of_work.mark_retired", "not there yet"))
+    async fn mark_retired(&mut self, voucher: VoucherId) -> Result<(), Fault> {
+        let done = vouchers::mark_retired(&mut self.session, voucher).await;
+        self.settle("unit_of_work.mark_retired", done)
     }
 
-    async fn append_events(&mut self, _: &[NewEvent]) -> Result<(), Fault> {
-        Err(Fault::broken("unit_of_work.append_events", "not there yet"))
+    async fn append_events(&mut self, events: &[NewEvent]) -> Result<(), Fault> {
+        const PORT: &str = "unit_of_work.append_events";
+        at_most(PORT, events.len(), ROWS_MAX)?;
+        let done = crate::events::append(&mut self.session, events).await;
+        self.settle(PORT, done)
     }
 
-    async fn record_payment(&mut self, _: &PaymentRecord) -> Result<Option<PaymentRecord>, Fault> {
-        Err(Fault::broken(
-            "unit_of_work.record_payment",
-            "not there yet",
-        ))
+    async fn record_payment(
+        &mut self,
+        payment: &PaymentRecord,
+    ) -> Result<Option<PaymentRecord>, Fault> {
+        let done = money::record_payment(&mut self.session, payment).await;
+        self.settle("unit_of_work.record_payment", done)
     }
 
     async fn record_refund(
         &mut self,
-        _: OrderId,
-        _: &PaymentId,
-        _: Money,
-        _: RefundReason,
+        order: OrderId,
+        payment: &PaymentId,
+        amount: Money,
+        reason: RefundReason,
     ) -> Result<(), Fault> {
-        Err(Fault::broken("unit_of_work.record_refund", "not there yet"))
+        let done = money::record_refund(&mut self.session, order, payment, amount, reason).await;
+        self.settle("unit_of_work.record_refund", done)
     }
 
     async fn commit(mut self: Box<Self>) -> Result<(), Fault> {

@@ -148,7 +148,7 @@ pub(crate) fn read_changes(payload: &str) -> Result<Vec<GateChange>, Trouble> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Parked {
+enum ParkedText {
     Unreadable {
         raw: String,
         reason: String,
@@ -213,7 +213,7 @@ impl TryFrom<ClaimText> for Claim {
 
 /// An entry that could not be read, as stored.
 pub(crate) fn write_unreadable(body: &Unreadable) -> Result<String, Trouble> {
-    write(Parked::Unreadable {
+    write(ParkedText::Unreadable {
         raw: body.raw.clone(),
         reason: body.reason.clone(),
     })
@@ -222,14 +222,14 @@ pub(crate) fn write_unreadable(body: &Unreadable) -> Result<String, Trouble> {
 /// A decision, as stored.
 pub(crate) fn write_decision(decision: &Decision) -> Result<String, Trouble> {
     write(match decision {
-        Decision::Granted(claim) => Parked::Granted(claim.into()),
-        Decision::Promoted(claim) => Parked::Promoted(claim.into()),
-        Decision::Lost(claim) => Parked::Lost(claim.into()),
-        Decision::Joined { claim, ticket } => Parked::Joined {
+        Decision::Granted(claim) => ParkedText::Granted(claim.into()),
+        Decision::Promoted(claim) => ParkedText::Promoted(claim.into()),
+        Decision::Lost(claim) => ParkedText::Lost(claim.into()),
+        Decision::Joined { claim, ticket } => ParkedText::Joined {
             claim: claim.into(),
             ticket: ticket.get().to_string(),
         },
-        Decision::Left { claim, reason } => Parked::Left {
+        Decision::Left { claim, reason } => ParkedText::Left {
             claim: claim.into(),
             reason: left_word(*reason).to_owned(),
         },
@@ -237,7 +237,7 @@ pub(crate) fn write_decision(decision: &Decision) -> Result<String, Trouble> {
             voucher,
             units,
             adjustment,
-        } => Parked::Withdrawn {
+        } => ParkedText::Withdrawn {
             voucher: voucher.to_string(),
             units: *units,
             adjustment: adjustment.to_string(),
@@ -245,22 +245,32 @@ pub(crate) fn write_decision(decision: &Decision) -> Result<String, Trouble> {
     })
 }
 
-/// Reads what [`write_decision`] wrote; `None` for an entry that could not be read.
-pub(crate) fn read_decision(payload: &str) -> Result<Option<Decision>, Trouble> {
-    Ok(Some(match read(payload)? {
-        Parked::Unreadable { .. } => return Ok(None),
-        Parked::Granted(claim) => Decision::Granted(claim.try_into()?),
-        Parked::Promoted(claim) => Decision::Promoted(claim.try_into()?),
-        Parked::Lost(claim) => Decision::Lost(claim.try_into()?),
-        Parked::Joined { claim, ticket } => Decision::Joined {
+/// What is parked.
+pub(crate) enum Parked {
+    /// An entry that could not be read.
+    Entry(Unreadable),
+    /// A decision that could not be applied.
+    Decision(Decision),
+}
+
+/// Reads what [`write_unreadable`] and [`write_decision`] wrote.
+pub(crate) fn read_parked(payload: &str) -> Result<Parked, Trouble> {
+    Ok(Parked::Decision(match read(payload)? {
+        ParkedText::Unreadable { raw, reason } => {
+            return Ok(Parked::Entry(Unreadable { raw, reason }));
+        }
+        ParkedText::Granted(claim) => Decision::Granted(claim.try_into()?),
+        ParkedText::Promoted(claim) => Decision::Promoted(claim.try_into()?),
+        ParkedText::Lost(claim) => Decision::Lost(claim.try_into()?),
+        ParkedText::Joined { claim, ticket } => Decision::Joined {
             claim: claim.try_into()?,
             ticket: Ticket::new(number(&ticket)?),
         },
-        Parked::Left { claim, reason } => Decision::Left {
+        ParkedText::Left { claim, reason } => Decision::Left {
             claim: claim.try_into()?,
             reason: read_left(&reason)?,
         },
-        Parked::Withdrawn {
+        ParkedText::Withdrawn {
             voucher,
             units,
             adjustment,
@@ -270,6 +280,20 @@ pub(crate) fn read_decision(payload: &str) -> Result<Option<Decision>, Trouble> 
             adjustment: AdjustmentId::new(number(&adjustment)?),
         },
     }))
+}
+
+/// Reads what [`write_decision`] wrote; `None` for an entry that could not be read.
+pub(crate) fn read_decision(payload: &str) -> Result<Option<Decision>, Trouble> {
+    Ok(match read_parked(payload)? {
+        Parked::Entry(_) => None,
+        Parked::Decision(decision) => Some(decision),
+    })
+}
+
+/// The claim of a parked decision; `None` where there is none.
+pub(crate) fn read_claim(payload: &str) -> Result<Option<Claim>, Trouble> {
+    let decision = read_decision(payload)?;
+    Ok(decision.and_then(|decision| decision.claim().cloned()))
 }
 
 fn left_word(reason: LeftReason) -> &'static str {

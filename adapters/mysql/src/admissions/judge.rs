@@ -12,9 +12,10 @@ use seckill_domain::{
 };
 
 use super::known::{Known, KnownOrder};
-use super::plan::{Move, NewOrder, Park, Plan, Settled, add, left_into, park_word};
+use super::plan::{Move, NewOrder, Park, Plan, Settled, add, left_into};
 use crate::events::of_claim;
 use crate::fault::Trouble;
+use crate::parked::park_word;
 use crate::row::{adjustment_word, reason_word, status_word};
 use crate::wire;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::events::of_claim;
 use crate::row::{reason_word, status_word};
-use seckill_application::ports::{BatchItem, EntryId, ParkReason, Verdict};
+use seckill_application::ports::{BatchItem, EntryId, Verdict};
 use seckill_domain::{
     BuyerId, Claim, Decision, EventKind, LeftReason, NewEvent, OrderId, OrderStatus, RejectReason,
     Sequence, VoucherId,
@@ -234,15 +234,6 @@ pub(super) fn left_into(reason: LeftReason) -> (OrderStatus, Option<RejectReason
         LeftReason::ClosedOut => (OrderStatus::ClosedOut, None),
         LeftReason::NotEnoughUnits => (OrderStatus::Rejected, Some(RejectReason::NotEnoughUnits)),
         LeftReason::LimitReached => (OrderStatus::Rejected, Some(RejectReason::LimitReached)),
-    }
-}
-
-/// The word for why a message was parked.
-pub(super) fn park_word(reason: ParkReason) -> &'static str {
-    match reason {
-        ParkReason::Unreadable => "unreadable",
-        ParkReason::UnknownVoucher => "unknown_voucher",
-        ParkReason::BadValues => "bad_values",
     }
 }
 

@@ -1,9 +1,11 @@
 //! Orders within a transaction.
 
+use std::collections::BTreeSet;
+
 use seckill_domain::{Order, OrderId, OrderStatus, Stage, Timestamp};
 
 use crate::fault::Trouble;
-use crate::json_rows::json_rows;
+use crate::json_rows::{json_parts, wanted_ids};
 use crate::row::{self, get_time, order_columns, reason_word, status_word};
 use crate::session::{Session, statement};
 
@@ -23,6 +25,30 @@ pub(super) async fn lock(session: &mut Session, id: OrderId) -> Result<Option<Or
     );
     let row = session.row(statement(SQL).bind(id.get())).await?;
     row.as_ref().map(row::order).transpose()
+}
+
+/// In the order of their ids, as everybody who locks several does.
+pub(super) async fn lock_many(
+    session: &mut Session,
+    ids: &[OrderId],
+) -> Result<Vec<Order>, Trouble> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        order_columns!(),
+        " FROM ",
+        wanted_ids!(),
+        "STRAIGHT_JOIN orders o ON o.id = wanted.id FOR UPDATE"
+    );
+    let ids: BTreeSet<u64> = ids.iter().map(|id| id.get()).collect();
+    let mut orders = Vec::with_capacity(ids.len());
+    for part in json_parts(ids.into_iter())? {
+        let rows = session.rows(statement(SQL).bind(part.text)).await?;
+        for row in &rows {
+            orders.push(row::order(row)?);
+        }
+    }
+    orders.sort_unstable_by_key(|order| order.id);
+    Ok(orders)
 }
 
 /// In the order of the index, so that no more rows are locked than are returned.
@@ -63,13 +89,10 @@ pub(super) async fn save(
          SET o.status = new.status, o.reason = new.reason, o.payment_id = new.payment, \
              o.updated_at = UTC_TIMESTAMP(3) \
          WHERE o.status = ?";
-    if orders.is_empty() {
-        return Ok(0);
+    let mut found = 0;
+    for part in json_parts(orders.iter().map(stage))? {
+        let save = statement(SQL).bind(part.text).bind(status_word(from));
+        found += session.execute(save).await?.rows_affected();
     }
-    let stages = json_rows(orders.iter().map(stage))?;
-    let found = session
-        .execute(statement(SQL).bind(stages).bind(status_word(from)))
-        .await?
-        .rows_affected();
     usize::try_from(found).map_err(|error| Trouble::Broken(Box::new(error)))
 }

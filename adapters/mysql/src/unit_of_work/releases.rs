@@ -6,7 +6,7 @@ use seckill_application::ports::Release;
 use seckill_domain::{GateChange, GateUpdate, GateVersion, VoucherId};
 
 use crate::fault::Trouble;
-use crate::json_rows::json_rows;
+use crate::json_rows::json_parts;
 use crate::session::{Session, statement};
 use crate::wire;
 
@@ -25,10 +25,11 @@ pub(super) async fn release(
     }
     let buyers = by_buyer.len() as u64;
     let units = by_buyer.values().sum();
-    let holdings = statement(HOLDINGS)
-        .bind(json_rows(by_buyer.into_iter())?)
-        .bind(voucher.get());
-    let found = session.execute(holdings).await?.rows_affected();
+    let mut found = 0;
+    for part in json_parts(by_buyer.into_iter())? {
+        let holdings = statement(HOLDINGS).bind(part.text).bind(voucher.get());
+        found += session.execute(holdings).await?.rows_affected();
+    }
     if found != buyers {
         return Err(Trouble::broken(
             "units come back from a buyer who holds none",
@@ -48,7 +49,8 @@ fn change(release: &Release) -> GateChange {
     }
 }
 
-async fn return_units(
+/// Units of the voucher are stock again, and its version rises.
+pub(crate) async fn return_units(
     session: &mut Session,
     voucher: VoucherId,
     units: u64,
@@ -70,7 +72,15 @@ pub(super) fn new_version(done: &sqlx::mysql::MySqlQueryResult) -> Result<GateVe
     }
 }
 
-pub(super) async fn push_update(
+/// Locks a voucher's counters. `false` if there is no such voucher.
+pub(crate) async fn lock_stock(session: &mut Session, voucher: VoucherId) -> Result<bool, Trouble> {
+    const SQL: &str = "SELECT voucher_id FROM voucher_stock WHERE voucher_id = ? FOR UPDATE";
+    let found = session.row(statement(SQL).bind(voucher.get())).await?;
+    Ok(found.is_some())
+}
+
+/// Raises a voucher's version and writes these changes for the gate.
+pub(crate) async fn push_update(
     session: &mut Session,
     voucher: VoucherId,
     changes: &[GateChange],
@@ -81,7 +91,7 @@ pub(super) async fn push_update(
 }
 
 /// Writes down what the gate has to follow; the version was drawn in this transaction.
-pub(super) async fn write_update(
+pub(crate) async fn write_update(
     session: &mut Session,
     voucher: VoucherId,
     version: GateVersion,

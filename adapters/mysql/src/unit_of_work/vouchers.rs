@@ -90,3 +90,15 @@ pub(super) async fn save(
     }
     Ok(version)
 }
+
+pub(super) async fn mark_retired(session: &mut Session, id: VoucherId) -> Result<(), Trouble> {
+    const SQL: &str = "UPDATE vouchers \
+         SET retired_at = COALESCE(retired_at, UTC_TIMESTAMP(3)), updated_at = UTC_TIMESTAMP(3) \
+         WHERE id = ? AND status = 'closed'";
+    let mark = statement(SQL).bind(id.get());
+    if session.execute(mark).await?.rows_affected() == 1 {
+        Ok(())
+    } else {
+        Err(Trouble::broken("there is no such voucher that is closed"))
+    }
+}
