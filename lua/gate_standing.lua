@@ -21,7 +21,7 @@ local rank, ticket = redis.pcall('ZRANK', KEYS[2], buyer), redis.pcall('ZSCORE',
 if type(rank) == 'number' and type(ticket) == 'string' then
   -- The layout of seats is that of lib/waitlist.
   local block = redis.pcall('HGET', KEYS[3], string.format('%.0f', math.floor(tonumber(ticket) / 16)))
-  for slot, seated in string.gmatch(type(block) == 'string' and block or '', '(%x) (%d+)[^\n]*') do
+  for slot, seated in string.gmatch(type(block) == 'string' and block or '', '(%x):?%d* (%d+)[^\n]*') do
     if tonumber(slot, 16) == tonumber(ticket) % 16 and seated == order then
       return { 'WAITS', tostring(rank + 1) }
     end

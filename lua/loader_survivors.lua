@@ -31,13 +31,14 @@ for at = 2, #page[2], 2 do
 end
 local texts = #names > 0 and redis.pcall('HMGET', KEYS[3], unpack(names)) or {}
 for at, name in ipairs(texts.err and {} or names) do
-  for slot, rest in string.gmatch(texts[at] or '', '(%x) ([^\n]+)') do
-    at_block[name][tonumber(slot, 16)] = rest
+  for slot, rest in string.gmatch(texts[at] or '', '(%x:?%d*) ([^\n]+)') do
+    at_block[name][slot] = rest
   end
 end
 for at = 1, #page[2], 2 do
   local buyer, ticket = page[2][at], tonumber(page[2][at + 1])
-  local rest = at_block[string.format('%.0f', math.floor(ticket / 16))][ticket % 16]
+  local block, slot = at_block[string.format('%.0f', math.floor(ticket / 16))], string.format('%x', ticket % 16)
+  local rest = block[slot .. ':' .. buyer] or block[slot]
   local order, quantity, key = string.match(rest or '', '^(%d+) ?(%d*) ?(.*)$')
   if order then
     for _, word in ipairs({ string.format('%.0f', ticket), order, buyer,

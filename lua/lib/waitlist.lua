@@ -2,7 +2,9 @@
 --
 -- KEYS[6] waiters, KEYS[7] seats: a hash from block (ticket / 16) to one line per seat,
 -- `slot order[ quantity key]` with the slot in hex. A hash field per buyer would cost as much again
--- as his place in the sorted set; tickets are drawn one after the other, so blocks fill up.
+-- as his place in the sorted set; tickets are drawn one after the other, so blocks fill up. A Redis
+-- that went back draws tickets again that it had drawn; whoever finds his slot taken by another has
+-- his line at `slot:buyer`.
 -- luacheck: globals partition
 local waitlist = { of = {}, blocks = {}, changed = {}, gone = {}, come = {}, left = {} } -- luacheck: ignore 241
 
@@ -19,7 +21,7 @@ local function load_blocks(names)
   local texts = redis.call('HMGET', KEYS[7], unpack(names))
   for at, name in ipairs(names) do
     local lines = {}
-    for slot, rest in string.gmatch(texts[at] or '', '(%x) ([^\n]+)') do
+    for slot, rest in string.gmatch(texts[at] or '', '(%x:?%d*) ([^\n]+)') do
       lines[slot] = rest
     end
     waitlist.blocks[name] = lines
@@ -44,12 +46,14 @@ function waitlist.load(buyers, tickets)
     local ticket = tonumber(tickets[at] or '')
     if ticket then
       local name, slot = place_of(ticket)
-      local order, quantity, key = string.match(waitlist.blocks[name][slot] or '', '^(%d+) ?(%d*) ?(.*)$')
+      local lines, own = waitlist.blocks[name], slot .. ':' .. buyer
+      slot = lines[own] and own or slot
+      local order, quantity, key = string.match(lines[slot] or '', '^(%d+) ?(%d*) ?(.*)$')
       if not order then
         return false
       end
       waitlist.of[buyer] = {
-        buyer = buyer, ticket = ticket, order = order,
+        buyer = buyer, ticket = ticket, slot = slot, order = order,
         quantity = tonumber(quantity) or 1, key = key == '' and '-' or key,
       }
     end
@@ -57,24 +61,27 @@ function waitlist.load(buyers, tickets)
   return true
 end
 
--- Takes a place at the end.
+-- Takes a place.
 function waitlist.join(buyer, ticket, order, quantity, key)
   local name, slot = place_of(ticket)
   if not waitlist.blocks[name] then
     load_blocks({ name })
   end
   local plain = quantity == 1 and key == '-'
+  slot = waitlist.blocks[name][slot] and slot .. ':' .. buyer or slot
   waitlist.blocks[name][slot] = plain and order or (order .. ' ' .. quantity .. ' ' .. key)
   waitlist.changed[name] = true
   waitlist.come[#waitlist.come + 1] = partition.text(ticket)
   waitlist.come[#waitlist.come + 1] = buyer
-  waitlist.of[buyer] = { buyer = buyer, ticket = ticket, order = order, quantity = quantity, key = key }
+  waitlist.of[buyer] = {
+    buyer = buyer, ticket = ticket, slot = slot, order = order, quantity = quantity, key = key,
+  }
 end
 
 -- Gives a place up.
 function waitlist.leave(seat)
-  local name, slot = place_of(seat.ticket)
-  waitlist.blocks[name][slot] = nil
+  local name = place_of(seat.ticket)
+  waitlist.blocks[name][seat.slot] = nil
   waitlist.changed[name] = true
   waitlist.gone[#waitlist.gone + 1] = seat.buyer
   waitlist.of[seat.buyer], waitlist.left[seat.buyer] = nil, true

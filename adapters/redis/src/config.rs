@@ -6,6 +6,7 @@ use std::time::Duration;
 use seckill_application::Fault;
 use seckill_domain::Partitions;
 
+use crate::connection::read_url;
 use crate::script_edits::ScriptEdit;
 
 const CONFIG: &str = "redis.config";
@@ -41,8 +42,9 @@ pub struct RedisConfig {
     pub connect_timeout: Duration,
     /// How order ids are made.
     pub order_ids: OrderIdScheme,
-    /// How long a worker number is good for without being renewed. On a Redis that is new or was
-    /// restarted, the first Snowflake id takes this long.
+    /// How long a worker number is good for without being renewed; the same for all processes. On a
+    /// Redis that is new or was restarted, the first Snowflake id of a process that holds no number
+    /// takes this long.
     pub id_lease: Duration,
     /// Changes of the scripts' texts, for negative controls; a service has none.
     pub script_edits: Vec<ScriptEdit>,
@@ -65,8 +67,10 @@ impl RedisConfig {
         }
     }
 
-    /// Refuses settings that cannot work.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
+    /// Refuses settings that cannot work, a URL that is none among them, before anything is
+    /// connected to or waited for.
+    pub fn check(&self) -> Result<(), Fault> {
+        read_url(&self.url)?;
         let fits = (1..=NAMESPACE_BYTES_MAX).contains(&self.namespace.len())
             && (self.namespace.bytes()).all(|b| b.is_ascii_graphic() && b != b'{' && b != b'}');
         if !fits {

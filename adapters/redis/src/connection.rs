@@ -12,8 +12,8 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, IntoConnectionInfo, ProtocolVersion, PushInfo, PushKind,
-    RedisError, Value,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
+    PushInfo, PushKind, RedisError, Value,
 };
 use seckill_application::Fault;
 
@@ -27,6 +27,24 @@ const WRITE_BUFFER_BYTES: usize = 64 * 1_024;
 /// Connections for blocking reads that are kept for the next one.
 const IDLE_MAX: usize = 16;
 
+const URL: &str = "redis.url";
+const URL_ALLOWED: &str = "not a URL of Redis: redis://[[user]:password@]host[:port][/database]";
+
+/// Reads a URL. What is wrong with it is told without it: it carries the password.
+pub(crate) fn read_url(url: &str) -> Result<ConnectionInfo, Fault> {
+    if url.starts_with("rediss://") || url.starts_with("valkeys://") {
+        let refusal = "TLS is not built in: put a TLS proxy in front of Redis, and use redis://";
+        return Err(Fault::broken(URL, refusal));
+    }
+    let info = url
+        .into_connection_info()
+        .map_err(|_| Fault::broken(URL, URL_ALLOWED))?;
+    if info.redis_settings().db() < 0 {
+        return Err(Fault::broken(URL, "a database has a number from 0 on"));
+    }
+    Ok(info)
+}
+
 /// How connections are made.
 #[derive(Clone)]
 pub(crate) struct Dialer {
@@ -37,15 +55,7 @@ pub(crate) struct Dialer {
 
 impl Dialer {
     pub(crate) fn new(config: &RedisConfig) -> Result<Self, Fault> {
-        const OPEN: &str = "redis.url";
-        // The driver's error would show the URL, and with it the password.
-        let allowed = "not a URL of Redis: redis://[[user]:password@]host[:port][/database]";
-        let unreadable = |_| Fault::broken(OPEN, allowed);
-        let info = config
-            .url
-            .as_str()
-            .into_connection_info()
-            .map_err(unreadable)?;
+        let info = read_url(&config.url)?;
         let settings = info
             .redis_settings()
             .clone()
@@ -54,7 +64,7 @@ impl Dialer {
         let tcp = TcpSettings::default().set_nodelay(true);
         let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
         Ok(Self {
-            client: Client::open(info).map_err(unreadable)?,
+            client: Client::open(info).map_err(|_| Fault::broken(URL, URL_ALLOWED))?,
             connect_timeout: config.connect_timeout,
             response_timeout: config.response_timeout,
         })

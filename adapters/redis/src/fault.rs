@@ -48,13 +48,57 @@ pub(crate) fn of_command(port: &'static str, error: RedisError) -> Fault {
     }
 }
 
+/// What Redis says to a database that it does not have.
+const NO_DATABASE: &str = "DB index is out of range";
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection to Redis: {why}")]
+struct NoConnection {
+    why: &'static str,
+    source: RedisError,
+}
+
 /// A connection that could not be made: nothing was sent.
 pub(crate) fn of_connecting(port: &'static str, error: RedisError) -> Fault {
-    match error.code() {
-        Some(code) if HOPELESS.contains(&code) => Fault::broken(port, error),
-        _ if error.kind() == redis::ErrorKind::AuthenticationFailed => Fault::broken(port, error),
-        _ => Fault::unavailable(port, error),
+    let (why, hopeless) = why_no_connection(&error);
+    let source = NoConnection { why, source: error };
+    if hopeless {
+        Fault::broken(port, source)
+    } else {
+        Fault::unavailable(port, source)
     }
+}
+
+/// Why a connection could not be made, and whether trying again is no use.
+fn why_no_connection(error: &RedisError) -> (&'static str, bool) {
+    match error.code() {
+        Some("NOAUTH") => return ("it asks for a password", true),
+        Some("WRONGPASS") => return ("it refuses the name or the password", true),
+        Some("NOPERM") => return ("it does not permit this user what is needed", true),
+        Some("NOPROTO") => return ("it is too old to speak RESP3", true),
+        Some("LOADING") => return ("it is still loading its data", false),
+        Some(code) if HOPELESS.contains(&code) => return ("it refuses", true),
+        _ => {}
+    }
+    if error.kind() == redis::ErrorKind::AuthenticationFailed {
+        return ("it refuses the name or the password", true);
+    }
+    if error.to_string().contains(NO_DATABASE) {
+        return ("it has no database of this number", true);
+    }
+    if error.is_timeout() {
+        return ("nobody answered in time", false);
+    }
+    if error.is_connection_refusal() {
+        return ("nobody listens there", false);
+    }
+    if error.is_connection_dropped() || error.is_unrecoverable_error() {
+        let why = "it hung up, as a server does that is stopping, has too many clients, or wants \
+                   TLS, which is not built in";
+        return (why, false);
+    }
+    ("it cannot be reached", false)
 }
 
 /// Whether the connection should not be used again after this error. After a timeout its answers
@@ -95,7 +139,23 @@ mod tests {
                 (Effect::Unknown, true)
             );
         }
+    }
+
+    #[test]
+    fn whoever_cannot_connect_is_told_why() {
+        let chain = |error: RedisError| {
+            let fault = of_connecting("t", error);
+            assert_eq!(fault.effect(), Effect::None);
+            (fault.chain(), fault.is_retryable())
+        };
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        assert_eq!(of_connecting("t", refused.into()).effect(), Effect::None);
+        let (said, retryable) = chain(refused.into());
+        assert!(said.contains("nobody listens there"), "{said}");
+        assert!(retryable);
+        let (said, retryable) = chain(make_extension_error("WRONGPASS".to_owned(), None));
+        assert!(said.contains("the name or the password"), "{said}");
+        assert!(!retryable);
+        let (said, _) = chain(io::Error::from(io::ErrorKind::TimedOut).into());
+        assert!(said.contains("in time"), "{said}");
     }
 }

@@ -216,8 +216,8 @@ script! {
 script! {
     IDS_WORKER, "ids_worker", [],
     keys: &[Workers],
-    args: ["token", "number", "issued_ms", "lease_ms", "numbers"],
-    answers: ["LEASED", "FULL"],
+    args: ["token", "number", "held_ms", "issued_ms", "lease_ms", "numbers"],
+    answers: ["LEASED", "WAIT", "FULL"],
 }
 script! {
     LEASE_ACQUIRE, "lease_acquire", [],

@@ -6,9 +6,25 @@
 //! no milliseconds left that it may use, by its own monotonic clock; and if that clock stood still
 //! with it, those it has are nobody else's.
 //!
-//! What Redis forgets is made up for by waiting. Ids carry Redis's time, never more than a lease
-//! ahead of it, so one lease after a loss all forgotten ranges lie in the past, and only then does
-//! a newly leased number start. Left open: Redis loses its data *and* its clock goes back.
+//! What Redis forgets is made up for by waiting, but not by those who still hold a number: their
+//! ranges go on, and they register again what they hold. That no newcomer meets them:
+//!
+//! 1. Ids carry Redis's time, and a limit is set to one lease after it. So all limits that Redis can
+//!    have forgotten have passed at the *floor*: one lease after the loss was noticed, which is at
+//!    the first call after it, and so not before it.
+//! 2. Until the floor a number is given only to a caller who holds it by a limit that has not passed,
+//!    both by his own monotonic clock and by Redis's: a *claim*. Whoever else asks waits.
+//! 3. After the floor no claim to what was forgotten holds any more, by 1 and 2. From then on the
+//!    registry knows every number that is held: those registered again, and those given since.
+//! 4. Two claims to one number cannot hold at once. A number is given to another only when its last
+//!    limit on record is two leases past, or when nothing is on record after the floor; in both
+//!    cases the earlier holder's limit has passed, and with it his claim, before the new one begins.
+//! 5. A holder whose limit passed meanwhile is a newcomer. If what is on record is his after the
+//!    floor (an older state of Redis may say so, though somebody took the number in between), that
+//!    somebody's limit has passed by 1, or he registered again by 2 and the record is not his.
+//!
+//! All processes of a deployment use the same lease. Left open: Redis loses its data *and* its clock
+//! goes back.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +35,7 @@ use seckill_application::Fault;
 use seckill_application::ports::{Clock, OrderIds};
 use seckill_domain::{OrderId, Snowflake, Timestamp};
 
+use crate::reply::Reply;
 use crate::scripts::IDS_WORKER;
 use crate::store::{Lane, Store, millis, words};
 
@@ -41,12 +58,14 @@ pub(crate) struct SnowflakeIds {
 struct State {
     generator: Snowflake,
     number: u16,
-    /// Redis's time when it was last heard of, and when that was. Never goes back.
+    /// Redis's time when it was last heard of, and when that was.
     base_ms: i64,
     base_at: Duration,
     /// Ids carry milliseconds after `start` and up to `limit`.
     start: i64,
     limit: i64,
+    /// Redis gives no number out before this moment of the process's clock.
+    free_at: Duration,
 }
 
 impl State {
@@ -62,7 +81,7 @@ enum Issue {
     Id(OrderId),
     /// The range is used up.
     Lease,
-    /// The range has not begun.
+    /// The range has not begun, or there is none to be had yet.
     Wait(Duration),
 }
 
@@ -83,6 +102,7 @@ impl SnowflakeIds {
             base_at: clock.monotonic(),
             start: 0,
             limit: 0,
+            free_at: Duration::ZERO,
         };
         Self {
             store,
@@ -107,9 +127,15 @@ impl SnowflakeIds {
 
     fn issue(&self) -> Result<Issue, Fault> {
         let mut state = self.state();
-        let now = state.now(self.clock.monotonic());
+        let monotonic = self.clock.monotonic();
+        let now = state.now(monotonic);
         if state.limit <= now {
-            return Ok(Issue::Lease);
+            let wait = state.free_at.saturating_sub(monotonic);
+            return Ok(if wait.is_zero() {
+                Issue::Lease
+            } else {
+                Issue::Wait(wait)
+            });
         }
         if now <= state.start {
             let ahead = u64::try_from(state.start - now).unwrap_or(0);
@@ -129,8 +155,8 @@ impl SnowflakeIds {
     async fn renew_if_needed(&self) -> Result<(), Fault> {
         let _turn = self.leasing.lock().await;
         let used_up = {
-            let state = self.state();
-            state.limit <= state.now(self.clock.monotonic())
+            let (state, monotonic) = (self.state(), self.clock.monotonic());
+            state.limit <= state.now(monotonic) && state.free_at <= monotonic
         };
         if used_up {
             self.renew().await?;
@@ -139,15 +165,24 @@ impl SnowflakeIds {
     }
 
     async fn renew(&self) -> Result<(), Fault> {
-        let (number, issued) = {
+        let (number, issued, held) = {
             let state = self.state();
-            (state.number, state.now(self.clock.monotonic()))
+            let now = state.now(self.clock.monotonic());
+            let held = if now < state.limit { state.limit } else { 0 };
+            (state.number, now, held)
         };
         let args = |command: &mut Cmd| {
             let lease = millis(self.lease);
             words(
                 command,
-                &[&self.token, &number, &issued, &lease, &Snowflake::WORKERS],
+                &[
+                    &self.token,
+                    &number,
+                    &held,
+                    &issued,
+                    &lease,
+                    &Snowflake::WORKERS,
+                ],
             );
         };
         let address = self.store.plain_address();
@@ -155,10 +190,22 @@ impl SnowflakeIds {
             .store
             .run_at("order_ids.lease", Lane::Gate, &IDS_WORKER, address, &args)
             .await?;
-        if reply.kind() != "LEASED" {
-            let full = "all worker numbers are leased";
-            return Err(Fault::unavailable("order_ids.lease", full));
+        match reply.kind() {
+            "LEASED" => self.begin(&reply),
+            "WAIT" => {
+                let wait = Duration::from_millis(reply.parsed(1)?);
+                self.state().free_at = self.clock.monotonic() + wait;
+                Ok(())
+            }
+            _ => {
+                let full = "all worker numbers are leased";
+                Err(Fault::unavailable("order_ids.lease", full))
+            }
         }
+    }
+
+    /// Goes on under what was leased.
+    fn begin(&self, reply: &Reply) -> Result<(), Fault> {
         let (leased, start, limit) = (reply.parsed(1)?, reply.parsed(2)?, reply.parsed(3)?);
         let redis_now: i64 = reply.parsed(4)?;
         let mut state = self.state();
@@ -168,7 +215,15 @@ impl SnowflakeIds {
             state.number = leased;
         }
         let monotonic = self.clock.monotonic();
-        state.base_ms = state.now(monotonic).max(redis_now);
+        // Redis's time is followed, so that a faster clock here does not run away from it. If it has
+        // gone back, this one goes on.
+        let ahead_max = i64::try_from(self.lease.as_millis() / 2).unwrap_or(i64::MAX);
+        let now = state.now(monotonic);
+        state.base_ms = if now.saturating_sub(redis_now) > ahead_max {
+            now
+        } else {
+            redis_now
+        };
         state.base_at = monotonic;
         state.start = state.start.max(start);
         state.limit = limit;

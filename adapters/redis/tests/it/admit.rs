@@ -124,13 +124,13 @@ async fn within_one_batch_everybody_sees_what_was_decided_before() {
             Admission::AlreadyHeld {
                 orders: vec![id(1), id(4)]
             },
-            waitlisted(6, 1),
-            waitlisted(6, 1),
+            waitlisted(6, 1, 3),
+            waitlisted(6, 1, 3),
             Admission::AlreadyWaiting {
                 order: id(6),
                 position: 1
             },
-            waitlisted(8, 2),
+            waitlisted(8, 2, 4),
             Admission::SoldOut,
             Admission::Replayed {
                 order: id(6),
@@ -144,7 +144,7 @@ async fn within_one_batch_everybody_sees_what_was_decided_before() {
     );
     let (again, _) = stage.batch(&attempts).await;
     assert_eq!(again[0], granted(1));
-    assert_eq!(again[6], waitlisted(6, 1));
+    assert_eq!(again[6], waitlisted(6, 1, 3));
     assert_eq!(
         stage.decisions().await.len(),
         4,
@@ -157,7 +157,7 @@ async fn within_one_batch_everybody_sees_what_was_decided_before() {
 async fn clicking_again_after_selling_out_is_no_new_place() {
     let stage = Stage::selling(1, |terms| terms.waitlist_capacity = 10).await;
     stage.buy(1, 1, 1).await;
-    assert_eq!(stage.buy(2, 2, 1).await, waitlisted(2, 1));
+    assert_eq!(stage.buy(2, 2, 1).await, waitlisted(2, 1, 2));
     for order in 10..15 {
         let held = stage.buy(order, 1, 1).await;
         assert!(matches!(held, Admission::AlreadyHeld { .. }), "{held:?}");

@@ -1,7 +1,7 @@
 //! Keys that are gone, are something else, or say something that cannot be.
 
 use seckill_application::ports::{
-    Admitted, EntryId, LeaveReply, LoadToken, NotLoaded, PartitionState, StreamReply,
+    Admitted, EntryId, LeaveReply, LoadToken, NotLoaded, PartitionState, PlaceReply, StreamReply,
 };
 use seckill_domain::{BuyerId, Epoch, Sequence};
 
@@ -52,7 +52,7 @@ async fn refuses(stage: &Stage, why: NotLoaded, what: &str) {
     assert_eq!(gate.facts(&[VOUCHER]).await.unwrap(), [None], "{what}");
     assert_eq!(
         gate.place(VOUCHER, BuyerId::new(3)).await.unwrap(),
-        None,
+        PlaceReply::NotLoaded(why),
         "{what}"
     );
     assert_eq!(stage.everything().await, before, "{what}");

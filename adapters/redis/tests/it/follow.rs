@@ -50,17 +50,17 @@ async fn freed_units_go_to_the_head_and_to_nobody_else() {
     assert!(matches!(&promoted, Decision::Promoted(claim) if claim.order.get() == 3));
     assert_eq!(
         stage.buy(9, 9, 1).await,
-        waitlisted(9, 3),
+        waitlisted(9, 3, 7),
         "newcomers wait too"
     );
-    assert_eq!(stage.buy(9, 9, 1).await, waitlisted(9, 3));
+    assert_eq!(stage.buy(9, 9, 1).await, waitlisted(9, 3, 7));
     let again = stage.buy(1, 1, 1).await;
     let first = seckill_domain::PlaceAtFirst::Granted;
     let order = OrderId::new(1);
     assert_eq!(again, Admission::Replayed { order, first }, "released");
     assert_eq!(
         stage.buy(11, 1, 1).await,
-        waitlisted(11, 4),
+        waitlisted(11, 4, 8),
         "he may buy again"
     );
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use seckill_application::ports::{
     Admitted, EpochBegun, Holder, KeyUse, LoadBegun, LoadChunk, LoadStep, LoadToken, NotLoaded,
-    OpenSale, Opened, PartitionState,
+    OpenSale, Opened, PartitionState, Place, PlaceReply,
 };
 use seckill_domain::{
     Admission, BuyerId, Claim, Decision, Epoch, GateVersion, Held, OrderId, PartitionId,
@@ -258,7 +258,7 @@ async fn what_is_loaded_is_there() {
     assert_eq!(stage.attempt(&keyed(4, 60, 1, "used")).await, replayed);
     assert_eq!(
         stage.buy(5, 70, 1).await,
-        waitlisted(5, 41),
+        waitlisted(5, 41, 1_001),
         "while anyone waits"
     );
     assert!(!stage.hot.gate.promote(VOUCHER).await.unwrap());
@@ -270,7 +270,11 @@ async fn what_is_loaded_is_there() {
         .place(VOUCHER, BuyerId::new(51))
         .await
         .unwrap();
-    assert!(place.is_some(), "promoted before the load");
+    let promoted = PlaceReply::At(Place::Promoted {
+        order: OrderId::new(12),
+        length: 40,
+    });
+    assert_eq!(place, promoted, "before the load");
 }
 
 /// Stands for: reloading the stock counter from the database while messages are in flight (hole 1).

@@ -7,15 +7,15 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use seckill_application::ports::{
-    FollowReply, Holder, KeyUse, LeaveReply, LoadChunk, Place, WithdrawReply,
+    FollowReply, Holder, KeyUse, LeaveReply, LoadChunk, Place, PlaceReply, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, Decision, Followed, GateChange, GateUpdate,
+    AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Followed, GateChange, GateUpdate,
     GateVersion, Held, IdempotencyKey, Leave, OrderId, PlaceAtFirst, Remembered, Sale, SaleStatus,
     SaleTerms, Seat, Sequence, Ticket, Timestamp,
 };
 
-use crate::stage::{Stage, VOUCHER, terms};
+use crate::stage::{EPOCH, Stage, VOUCHER, terms};
 
 const BUYERS: u64 = 12;
 const PROMOTIONS: usize = 128;
@@ -25,6 +25,8 @@ enum Step {
     Admit(Vec<Wish>),
     /// Releases the nth order ever given out, whoever has it.
     Release(prop::sample::Index),
+    /// Restores the holder of the nth order ever given out, or appends its grant again.
+    Repair(Vec<(prop::sample::Index, bool)>),
     AddUnits(u32),
     SetStatus(SaleStatus, u32),
     Stale(u64),
@@ -63,6 +65,8 @@ fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => prop::collection::vec(wishes(), 1..12).prop_map(Step::Admit),
         6 => any::<prop::sample::Index>().prop_map(Step::Release),
+        2 => prop::collection::vec(any::<(prop::sample::Index, bool)>(), 1..4)
+            .prop_map(Step::Repair),
         2 => (1..4_u32).prop_map(Step::AddUnits),
         2 => (status, 0..8_u32).prop_map(|(status, capacity)| Step::SetStatus(status, capacity)),
         1 => (0..6_u64).prop_map(Step::Stale),
@@ -102,7 +106,8 @@ impl Model {
         if let Some(first) = self.told.get(&attempt.order) {
             return self.sale.settled(attempt, *first);
         }
-        let (admission, decision) = self.sale.admit(attempt, self.now, self.sequence.next());
+        let turn = Ticket::drawn_at(EPOCH, self.sequence.next());
+        let (admission, decision) = self.sale.admit(attempt, self.now, turn);
         self.note(decision);
         admission
     }
@@ -117,6 +122,8 @@ impl Model {
             Followed::AlreadyApplied => FollowReply::AlreadyApplied,
             Followed::Gap { at } => FollowReply::Gap { at },
             Followed::Applied => {
+                let again = self.sale.to_append(update);
+                self.note(again);
                 self.promote();
                 let more = self.sale.terms().is_over(self.now) && !self.sale.waitlist().is_empty();
                 FollowReply::Applied { more }
@@ -168,6 +175,20 @@ impl Run {
                 };
                 self.follow(vec![release]).await;
             }
+            Step::Repair(nths) if self.attempts.is_empty() => {
+                let _ = nths;
+            }
+            Step::Repair(nths) => {
+                let repair = |(nth, appends): &(prop::sample::Index, bool)| {
+                    let claim = Claim::of(VOUCHER, nth.get(&self.attempts));
+                    if *appends {
+                        GateChange::AppendAgain(claim)
+                    } else {
+                        GateChange::RestoreHolder(claim)
+                    }
+                };
+                self.follow(nths.iter().map(repair).collect()).await;
+            }
             Step::AddUnits(units) => {
                 self.follow(vec![GateChange::AddUnits { units: *units }])
                     .await;
@@ -200,7 +221,8 @@ impl Run {
             Step::Place(buyer) => {
                 let buyer = BuyerId::new(*buyer);
                 let said = self.stage.hot.gate.place(VOUCHER, buyer).await.unwrap();
-                assert_eq!(said, self.model.place(buyer));
+                let place = self.model.place(buyer);
+                assert_eq!(said, place.map_or(PlaceReply::Nowhere, PlaceReply::At));
             }
         }
         let facts = self.stage.hot.gate.facts(&[VOUCHER]).await.unwrap()[0].expect("loaded");

@@ -1,6 +1,6 @@
 //! Reads of the gate.
 
-use seckill_application::ports::{EntryId, Place};
+use seckill_application::ports::{EntryId, NotLoaded, Place, PlaceReply};
 use seckill_domain::{
     AdjustmentId, BuyerId, GateChange, GateUpdate, GateVersion, OrderId, PlaceAtFirst, VoucherId,
 };
@@ -28,10 +28,10 @@ async fn a_place_is_told_until_it_is_served() {
         let gate = stage.hot.gate.clone();
         async move { gate.place(VOUCHER, BuyerId::new(buyer)).await.unwrap() }
     };
-    assert_eq!(place(1).await, None);
+    assert_eq!(place(1).await, PlaceReply::Nowhere);
     let waiting = |order, position, length| {
         let order = OrderId::new(order);
-        Some(Place::Waiting {
+        PlaceReply::At(Place::Waiting {
             order,
             position,
             length,
@@ -44,13 +44,13 @@ async fn a_place_is_told_until_it_is_served() {
         order: OrderId::new(2),
         length: 2,
     };
-    assert_eq!(place(2).await, Some(promoted));
+    assert_eq!(place(2).await, PlaceReply::At(promoted));
     let unknown = stage
         .hot
         .gate
         .place(VoucherId::new(9), BuyerId::new(1))
         .await;
-    assert_eq!(unknown.unwrap(), None);
+    assert_eq!(unknown.unwrap(), PlaceReply::NotLoaded(NotLoaded::Voucher));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use seckill_application::ports::{Admitted, EntryId, LoadStep, NotLoaded, Offered
 use seckill_domain::{Claim, Decision, Seat, Sequence, Ticket, VoucherId};
 
 use crate::loading::{begin, begun, claim, opening, seat, token};
-use crate::stage::{Stage, VOUCHER, attempt, key, keyed};
+use crate::stage::{EPOCH, Stage, VOUCHER, attempt, key, keyed};
 
 #[tokio::test]
 async fn survivors_are_told_with_their_keys_page_by_page() {
@@ -27,7 +27,7 @@ async fn survivors_are_told_with_their_keys_page_by_page() {
         let attempts: Vec<_> = (1..=50).map(|n| attempt(first + n, first + n, 2)).collect();
         stage.batch(&attempts).await;
         seats.extend((1..=50).map(|n| Seat {
-            ticket: Ticket::new(1_500 + batch * 50 + n),
+            ticket: Ticket::drawn_at(EPOCH, Sequence::new(1_500 + batch * 50 + n)),
             quantity: 2,
             ..seat(0, first + n, first + n)
         }));
@@ -69,7 +69,7 @@ async fn remembered_grants_are_taken_recorded_as_lost_or_left_alone() {
     stage.batch(&[attempt(1, 1, 1)]).await;
     let offer = |claims: Vec<Claim>| {
         let loader = stage.hot.loader.clone();
-        async move { loader.offer(VOUCHER, &claims).await.unwrap() }
+        async move { loader.offer(VOUCHER, &claims, &[]).await.unwrap() }
     };
     let claims = vec![
         claim(1, 1, 1),
@@ -114,7 +114,7 @@ async fn remembered_grants_are_taken_recorded_as_lost_or_left_alone() {
     let missing = stage
         .hot
         .loader
-        .offer(elsewhere, &[claim(6, 6, 1)])
+        .offer(elsewhere, &[claim(6, 6, 1)], &[])
         .await
         .unwrap();
     assert_eq!(missing, Offered::PartitionMissing);

@@ -14,7 +14,7 @@ use seckill_application::ports::{
 };
 use seckill_domain::{
     Admission, Attempt, BuyerId, Decision, Epoch, GateVersion, OrderId, PartitionId, Partitions,
-    Pulse, SaleStatus, SaleTerms, Sequence, Timestamp, VoucherId,
+    Pulse, SaleStatus, SaleTerms, Sequence, Ticket, Timestamp, VoucherId,
 };
 use seckill_redis::{RedisConfig, RedisHotPath};
 
@@ -386,9 +386,11 @@ pub(crate) fn granted(order: u64) -> Admission {
     }
 }
 
-pub(crate) fn waitlisted(order: u64, position: u32) -> Admission {
+/// A place that was taken by the decision of this number.
+pub(crate) fn waitlisted(order: u64, position: u32, number: u64) -> Admission {
     Admission::Waitlisted {
         order: OrderId::new(order),
         position,
+        ticket: Ticket::drawn_at(EPOCH, Sequence::new(number)),
     }
 }
