@@ -5,6 +5,7 @@
 //! missing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use seckill_domain::{Claim, OrderId, OrderStatus, PartitionId, Partitions, VoucherId};
@@ -52,6 +53,23 @@ pub struct Reconcile {
     clock: Arc<dyn Clock>,
     partitions: Partitions,
     owner: LeaseOwner,
+    /// The lease is re-entrant for its owner; a reconciliation is not.
+    running: AtomicBool,
+}
+
+/// The one run of this process. Ends when it is dropped.
+struct Turn<'a>(&'a AtomicBool);
+
+impl<'a> Turn<'a> {
+    fn take(running: &'a AtomicBool) -> Option<Self> {
+        (!running.swap(true, Ordering::AcqRel)).then_some(Self(running))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// What the first look saw.
@@ -90,11 +108,15 @@ impl Reconcile {
             clock,
             partitions,
             owner,
+            running: AtomicBool::new(false),
         }
     }
 
     /// Runs once and stores the report. `None` if another instance is at it.
     pub async fn run(&self, scope: ReconcileScope) -> Result<Option<Report>, Fault> {
+        let Some(_turn) = Turn::take(&self.running) else {
+            return Ok(None);
+        };
         let Some(lease) = self.leases.acquire(LEASE, &self.owner, LEASE_TTL).await? else {
             return Ok(None);
         };

@@ -77,8 +77,8 @@ fn read(headers: &HeaderMap) -> Option<Option<EventId>> {
 ///
 /// A stream of server-sent events. It begins with `snapshot`, the order as it is; with a
 /// `Last-Event-ID` it begins with what happened since then instead. Then come, as they happen,
-/// `status` (a new status), `promoted` (the waitlist gave you units) and `refund_recorded` (money
-/// for the order goes back). Each `id` is the event's number; browsers send the last one when they
+/// `status` (a new status), `promoted` (the waitlist gave you units: `pending_payment`) and
+/// `refund_recorded` (money for the order goes back). Each `id` is the event's number; browsers send the last one when they
 /// reconnect, so that what happened meanwhile arrives once. A comment every few seconds says that
 /// the stream is still there. It ends after some minutes, and when the service stops: come again.
 #[utoipa::path(get, path = "/v1/orders/{order_id}/events", operation_id = "followOrder", tag = "orders",

@@ -150,7 +150,8 @@ fn sent(event: &Event) -> Option<Sent> {
     let (order, _) = event.what.order?;
     let (name, status) = match event.what.kind {
         EventKind::Order(status) => ("status", Some(OrderStatusWord::from(status))),
-        EventKind::Promoted => ("promoted", None),
+        // Its payment window runs from now on.
+        EventKind::Promoted => ("promoted", Some(OrderStatusWord::PendingPayment)),
         EventKind::RefundRecorded => ("refund_recorded", None),
         EventKind::VoucherPublished
         | EventKind::VoucherPaused

@@ -320,6 +320,38 @@ async fn a_stop_does_not_wait_for_who_has_not_asked() {
 }
 
 #[tokio::test]
+async fn a_stream_of_events_outlasts_every_timeout_and_ends_in_order_at_a_stop() {
+    let settings = HttpSettings {
+        header_timeout: Duration::from_millis(100),
+        idle_timeout: Duration::from_millis(200),
+        request_deadline: Duration::from_millis(300),
+        stream_heartbeat: Duration::from_millis(250),
+        ..HttpSettings::default()
+    };
+    let served = Served::with(settings).await;
+    let stand = &served.stand;
+    let voucher = stand.voucher(json!({})).await;
+    let order = stand.order(&voucher, 7).await;
+    let mut stream = served.connect().await;
+    let token = stand.token_of(7, "buyer");
+    let follow = format!(
+        "GET /v1/orders/{order}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    stream.write_all(follow.as_bytes()).await.unwrap();
+    stand.clock.sleep(Duration::from_millis(800)).await;
+    stand.pay(&order, 7, "p").await.is(200);
+    stand.clock.sleep(Duration::from_millis(100)).await;
+    let (begun, clock) = (stand.clock.monotonic(), stand.clock.clone());
+    let (all, ()) = tokio::join!(read_to_end(&mut stream), served.stop());
+    assert!(clock.monotonic() - begun < Duration::from_millis(1_500));
+    assert!(all.starts_with("HTTP/1.1 200 OK"), "{all}");
+    assert!(all.contains("transfer-encoding: chunked"), "{all}");
+    assert!(all.matches(": still here").count() >= 2, "{all}");
+    assert_eq!(all.matches("event: status").count(), 1, "{all}");
+    assert!(all.ends_with("0\r\n\r\n"), "{all}");
+}
+
+#[tokio::test]
 async fn a_stop_ends_although_somebody_hangs_on() {
     let settings = HttpSettings {
         stop_patience: Duration::from_millis(300),

@@ -53,7 +53,11 @@ impl Answer {
         assert!(body["retryable"].is_boolean(), "{self:?}");
         assert!(["none", "unknown"].contains(&body["effect"].as_str().unwrap()));
         if self.status == 401 {
-            assert_eq!(self.header("www-authenticate"), "Bearer");
+            let scheme = match self.code() {
+                "invalid_signature" => "Payment-Signature",
+                _ => "Bearer",
+            };
+            assert_eq!(self.header("www-authenticate"), scheme);
         }
         if [429, 503].contains(&self.status) {
             assert!(self.header("retry-after").parse::<u64>().unwrap() >= 1);

@@ -4,6 +4,7 @@ mod answer;
 mod clock;
 mod document;
 mod request;
+mod story;
 mod workers;
 
 use std::num::NonZeroU16;
@@ -25,6 +26,7 @@ pub(crate) use answer::Answer;
 pub(crate) use clock::TestClock;
 pub(crate) use document::openapi;
 pub(crate) use request::{SECRET, bearer, token};
+pub(crate) use story::{Next, Told};
 
 /// Where the backlog is full.
 pub(crate) const BACKLOG_MAX: u64 = 50;
@@ -111,9 +113,25 @@ impl Stand {
         Self::build(HttpSettings::default(), verifier, Vec::new()).await
     }
 
+    /// Without a secret for the payment provider.
+    pub(crate) async fn without_notices(settings: HttpSettings) -> Self {
+        let verifier = TokenVerifier::hs256(SECRET.as_bytes()).unwrap();
+        Self::over(settings, verifier, None, Vec::new()).await
+    }
+
     pub(crate) async fn build(
         settings: HttpSettings,
         verifier: TokenVerifier,
+        sources: Vec<MetricSource>,
+    ) -> Self {
+        let notices = NoticeKey::new(SECRET.as_bytes()).unwrap();
+        Self::over(settings, verifier, Some(notices), sources).await
+    }
+
+    async fn over(
+        settings: HttpSettings,
+        verifier: TokenVerifier,
+        notices: Option<NoticeKey>,
         sources: Vec<MetricSource>,
     ) -> Self {
         let clock = Arc::new(TestClock::default());
@@ -137,15 +155,7 @@ impl Stand {
         };
         let stopping = CancellationToken::new();
         let api = api(&parts, &clock);
-        let notices = NoticeKey::new(SECRET.as_bytes()).unwrap();
-        let app = HttpApp::new(
-            api,
-            vitals,
-            verifier,
-            Some(notices),
-            settings,
-            stopping.clone(),
-        );
+        let app = HttpApp::new(api, vitals, verifier, notices, settings, stopping.clone());
         let workers = workers::Workers::start(&parts).await;
         Self {
             app,

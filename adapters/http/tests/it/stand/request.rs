@@ -8,6 +8,7 @@ use http_body_util::BodyExt as _;
 use jsonwebtoken::{EncodingKey, Header};
 use seckill_application::ports::Clock as _;
 use seckill_domain::Timestamp;
+use seckill_http::NoticeKey;
 use serde_json::{Value, json};
 
 use super::{Answer, Stand};
@@ -132,6 +133,35 @@ impl Stand {
         let path = format!("/v1/orders/{order}/payments");
         let body = json!({"payment_id": payment});
         self.post(&path).user(user).json(&body).answer().await
+    }
+
+    /// What the payment provider says.
+    pub(crate) async fn notify(&self, payment: &str, order: &str, amount_minor: u64) -> Answer {
+        let body = json!({"payment_id": payment, "order_id": order, "amount_minor": amount_minor,
+            "currency": "CNY"});
+        self.notice(&body.to_string()).answer().await
+    }
+
+    /// A notification that is signed now.
+    pub(crate) fn notice(&self, body: &str) -> Call<'_> {
+        let now_s = self.now_ms() / 1_000;
+        let key = NoticeKey::new(SECRET.as_bytes()).unwrap();
+        self.post("/v1/payments/notifications")
+            .header("payment-timestamp", &now_s.to_string())
+            .header("payment-signature", &key.sign(now_s, body.as_bytes()))
+            .raw(body.to_owned())
+    }
+
+    pub(crate) async fn refund(&self, order: &str) -> Answer {
+        let path = format!("/v1/admin/orders/{order}/refunds");
+        self.post(&path).admin().answer().await
+    }
+
+    /// Reads a list as an administrator.
+    pub(crate) async fn list(&self, path: &str) -> Answer {
+        let list = self.get(path).admin().answer().await;
+        list.is(200);
+        list
     }
 
     pub(crate) async fn cancel(&self, order: &str, user: u64) -> Answer {
