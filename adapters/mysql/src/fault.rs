@@ -124,7 +124,12 @@ impl Trouble {
     /// Whether a row with the same key was there already.
     pub(crate) fn is_duplicate(&self) -> bool {
         const DUPLICATE_KEY: u16 = 1062;
-        matches!(self, Self::Refused(sqlx::Error::Database(answer)) if number(answer.as_ref()) == DUPLICATE_KEY)
+        match self {
+            Self::Refused(sqlx::Error::Database(answer)) => {
+                number(answer.as_ref()) == DUPLICATE_KEY
+            }
+            _ => false,
+        }
     }
 
     /// Whether a fresh connection may fare better: this one had gone stale, or was ended by the

@@ -33,8 +33,9 @@ words!(
 /// The columns of a parked message and their table, for [`row`].
 macro_rules! select_parked {
     () => {
-        "SELECT p.id, p.partition_id, p.epoch, p.seq, p.entry_ms, p.entry_no, p.voucher_id, p.units, \
-         p.payload, p.reason, p.state, p.discarded_because, p.created_at FROM parked_messages p "
+        "SELECT p.id, p.partition_id, p.epoch, p.seq, p.entry_ms, p.entry_no, p.voucher_id, \
+         p.units, p.payload, p.reason, p.state, p.discarded_because, p.created_at \
+         FROM parked_messages p "
     };
 }
 use select_parked;
