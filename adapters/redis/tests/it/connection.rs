@@ -1,10 +1,11 @@
 //! Redis goes away, comes back, answers late, or is the wrong one.
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use seckill_application::Effect;
 use seckill_application::ports::Admitted;
-use seckill_domain::Admission;
+use seckill_domain::{Admission, Partitions};
 use seckill_redis::{AppendFsync, RedisConfig, RedisHotPath};
 
 use crate::stage::{RealClock, Server, Stage, VOUCHER, attempt, config, granted, pause, terms};
@@ -132,6 +133,10 @@ async fn settings_that_cannot_work_are_refused_without_telling_the_password() {
         (password("wrong"), "shop"),
         (server.url(), "shop"),
         ("http://:sesame@example".to_owned(), "shop"),
+        (format!("{}/abc", password("sesame")), "shop"),
+        (format!("{}/-1", password("sesame")), "shop"),
+        (format!("{}/9999", password("sesame")), "shop"),
+        (password("sesame").replace("redis:", "rediss:"), "shop"),
         (password("sesame"), "sh{p"),
         (password("sesame"), ""),
     ] {
@@ -139,6 +144,81 @@ async fn settings_that_cannot_work_are_refused_without_telling_the_password() {
         assert!(!fault.is_retryable(), "{}", fault.chain());
         assert!(!fault.chain().contains("sesame"), "{}", fault.chain());
     }
+}
+
+#[test]
+fn a_url_that_is_none_is_refused_before_anything_is_connected_to() {
+    let partitions = Partitions::new(NonZeroU16::MIN);
+    let check = |url: &str| RedisConfig::new(url, partitions).check();
+    for good in [
+        "redis://127.0.0.1",
+        "redis://u:p@[::1]:6380/15",
+        "redis://host/",
+    ] {
+        check(good).unwrap_or_else(|fault| panic!("{good}: {}", fault.chain()));
+    }
+    for bad in [
+        "redis://127.0.0.1/abc",
+        "redis://127.0.0.1/-1",
+        "redis://127.0.0.1:port",
+        "redis://127.0.0.1:70000",
+        "rediss://127.0.0.1",
+        "memory://",
+        "127.0.0.1:6379",
+        "",
+    ] {
+        let fault = check(bad).expect_err(bad);
+        assert!(!fault.is_retryable(), "{bad}");
+    }
+    let fault = check("rediss://127.0.0.1").expect_err("TLS");
+    assert!(fault.chain().contains("TLS"), "{}", fault.chain());
+}
+
+/// What a log says when there is no connection.
+#[tokio::test]
+async fn whoever_cannot_connect_is_told_why() {
+    let connect = async |url: &str| {
+        let partitions = Partitions::new(NonZeroU16::MIN);
+        let config = RedisConfig {
+            connect_timeout: Duration::from_millis(300),
+            ..RedisConfig::new(url, partitions)
+        };
+        let fault = RedisHotPath::connect(&config, RealClock::new()).await;
+        let fault = fault.err().expect("refused");
+        assert_eq!(fault.effect(), Effect::None);
+        (fault.chain(), fault.is_retryable())
+    };
+    let secured = Server::start(&["--requirepass", "sesame"]).await;
+    let url = |rest: String| format!("redis://{rest}127.0.0.1:{}", secured.port);
+    let (said, retryable) = connect(&url(String::new())).await;
+    assert!(said.contains("asks for a password"), "{said}");
+    assert!(!retryable);
+    let (said, retryable) = connect(&url(":wrong@".to_owned())).await;
+    assert!(said.contains("refuses the name or the password"), "{said}");
+    assert!(!retryable);
+    let (said, retryable) = connect(&format!("{}/9999", url(":sesame@".to_owned()))).await;
+    assert!(said.contains("no database of this number"), "{said}");
+    assert!(!retryable);
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let (said, retryable) = connect(&format!("redis://{address}")).await;
+    assert!(said.contains("nobody answered in time"), "{said}");
+    assert!(retryable);
+    let hangs_up = std::thread::spawn(move || {
+        // The one who was not answered, and the next.
+        for _ in 0..2 {
+            drop(listener.accept());
+        }
+    });
+    let (said, retryable) = connect(&format!("redis://{address}")).await;
+    assert!(said.contains("hung up"), "{said}");
+    assert!(said.contains("TLS"), "{said}");
+    assert!(retryable);
+    hangs_up.join().expect("it ends");
+    let (said, retryable) = connect(&format!("redis://{address}")).await;
+    assert!(said.contains("nobody listens there"), "{said}");
+    assert!(retryable);
 }
 
 #[tokio::test]

@@ -9,10 +9,13 @@
 mod admit;
 mod connection;
 mod damage;
+mod delays;
 mod follow;
 mod leases;
 mod loading;
 mod model;
+mod notices;
+mod offers;
 mod order_ids;
 mod place;
 mod rebuilding;

@@ -145,6 +145,126 @@ async fn losing_the_registry_repeats_no_id() {
     }
 }
 
+/// What somebody would be told who asks Redis for a number himself.
+async fn ask_for(server: &Server, token: &str, number: u64, held_ms: i64) -> Vec<String> {
+    let client = redis::Client::open(server.url()).expect("a URL");
+    let mut raw = client
+        .get_multiplexed_async_connection()
+        .await
+        .expect("a connection");
+    redis::cmd("EVAL")
+        .arg(include_str!("../../../../lua/ids_worker.lua"))
+        .arg(&["1", "seckill:order_ids:workers", token])
+        .arg(&[number.to_string(), held_ms.to_string()])
+        .arg(&["0", "300", "1024"])
+        .query_async(&mut raw)
+        .await
+        .expect("an answer")
+}
+
+async fn redis_now(server: &Server) -> i64 {
+    let client = redis::Client::open(server.url()).expect("a URL");
+    let mut raw = client
+        .get_multiplexed_async_connection()
+        .await
+        .expect("a connection");
+    let time: (i64, i64) = redis::cmd("TIME").query_async(&mut raw).await.unwrap();
+    time.0 * 1_000 + time.1 / 1_000
+}
+
+/// Fault: FLUSHALL in the middle of a sale.
+#[tokio::test]
+async fn whoever_holds_a_number_goes_on_after_a_wipe_and_nobody_takes_it() {
+    let server = Server::start(&[]).await;
+    let clock = Arc::new(TestClock::default());
+    let redis = RedisHotPath::connect(&config(&server), clock.clone()).await;
+    let redis = redis.unwrap_or_else(|fault| panic!("{}", fault.chain()));
+    let ids = redis.ports().order_ids;
+    let mut seen = HashSet::new();
+    take(&ids, 10, &mut seen).await;
+    let mine = number(*seen.iter().next().expect("an id"));
+    redis.keep().await.unwrap();
+    let slept = clock.monotonic();
+
+    flush(&server).await;
+    let newcomer = ask_for(&server, "newcomer", mine, 0).await;
+    assert_eq!(newcomer[0], "WAIT", "before the holder is back");
+    redis.keep().await.unwrap();
+    let newcomer = ask_for(&server, "newcomer", mine, 0).await;
+    assert_eq!(newcomer[0], "WAIT", "the wait is not over");
+    take(&ids, 1_000, &mut seen).await;
+    assert_eq!(clock.monotonic(), slept, "he waited for nothing");
+    assert!(seen.iter().all(|id| number(*id) == mine));
+
+    pause(newcomer[1].parse().expect("milliseconds")).await;
+    let newcomer = ask_for(&server, "newcomer", mine, 0).await;
+    assert_eq!(newcomer[0], "LEASED");
+    assert_eq!(newcomer[1], ((mine + 1) % 1_024).to_string());
+}
+
+#[tokio::test]
+async fn a_claim_holds_as_long_as_its_limit_and_not_against_another_holder() {
+    let server = Server::start(&[]).await;
+    let now = redis_now(&server).await;
+    let late = ask_for(&server, "late", 7, now - 1).await;
+    assert_eq!(late[0], "WAIT", "his limit has passed");
+    let mine = ask_for(&server, "mine", 7, now + 200).await;
+    assert_eq!(mine[..3], ["LEASED", "7", "0"]);
+    let other = ask_for(&server, "other", 7, now + 10_000).await;
+    assert_eq!(other[0], "WAIT", "it is on record again");
+    pause(310).await;
+    // Nobody has said a word about 8 since the loss: whoever held it has no claim any more.
+    let newcomer = ask_for(&server, "newcomer", 8, 0).await;
+    assert_eq!(newcomer[..2], ["LEASED", "8"]);
+    let late = ask_for(&server, "late", 8, now + 100).await;
+    assert_eq!(late[..2], ["LEASED", "9"]);
+}
+
+/// A process that was away all the while finds its number taken, and takes another.
+#[tokio::test]
+async fn whoever_comes_too_late_after_a_wipe_is_a_newcomer() {
+    let server = Server::start(&[]).await;
+    let (ids, clock) = process(&config(&server)).await;
+    let mut seen = HashSet::new();
+    take(&ids, 10, &mut seen).await;
+    let mine = number(*seen.iter().next().expect("an id"));
+    flush(&server).await;
+    ask_for(&server, "newcomer", mine, 0).await;
+    pause(310).await;
+    let newcomer = ask_for(&server, "newcomer", mine, 0).await;
+    assert_eq!(newcomer[..2], ["LEASED".to_owned(), mine.to_string()]);
+    clock.advance(320);
+    take(&ids, 10, &mut seen).await;
+    let numbers: HashSet<u64> = seen.into_iter().map(number).collect();
+    assert_eq!(numbers.len(), 2);
+}
+
+/// Fault: Redis comes back from a file in which an earlier holder of a number still stands.
+#[tokio::test]
+async fn a_record_that_came_back_is_no_claim() {
+    let server = Server::start(&[]).await;
+    let now = redis_now(&server).await;
+    let client = redis::Client::open(server.url()).expect("a URL");
+    let mut raw = client
+        .get_multiplexed_async_connection()
+        .await
+        .expect("a connection");
+    redis::cmd("HSET")
+        .arg("seckill:order_ids:workers")
+        .arg(&["life", "another", "floor", "0", "7"])
+        .arg(format!("early {}", now - 5_000))
+        .query_async::<()>(&mut raw)
+        .await
+        .unwrap();
+    let early = ask_for(&server, "early", 7, 0).await;
+    assert_eq!(early[0], "WAIT", "somebody may have taken it since");
+    let since = ask_for(&server, "since", 7, now + 100).await;
+    assert_eq!(since[..3], ["LEASED", "7", "0"], "as this one did");
+    pause(310).await;
+    let early = ask_for(&server, "early", 7, 0).await;
+    assert_eq!(early[..2], ["LEASED", "8"]);
+}
+
 #[tokio::test]
 async fn a_new_registry_gives_nothing_out_for_one_lease() {
     let server = Server::start(&[]).await;

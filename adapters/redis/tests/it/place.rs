@@ -2,10 +2,11 @@
 
 use seckill_application::ports::{EntryId, NotLoaded, Place, PlaceReply};
 use seckill_domain::{
-    AdjustmentId, BuyerId, GateChange, GateUpdate, GateVersion, OrderId, PlaceAtFirst, VoucherId,
+    AdjustmentId, BuyerId, GateChange, GateUpdate, GateVersion, OrderId, PlaceAtFirst, Sequence,
+    VoucherId,
 };
 
-use crate::stage::{Stage, VOUCHER, attempt, keyed};
+use crate::stage::{EPOCH, PARTITION, Stage, VOUCHER, attempt, keyed};
 
 fn free_one(order: u64, buyer: u64) -> GateUpdate {
     GateUpdate {
@@ -84,6 +85,33 @@ async fn an_order_is_found_without_knowing_its_voucher() {
     let promoted = find(2).await.expect("known");
     assert_eq!((promoted.holds_units, promoted.position), (true, None));
     assert_eq!(promoted.first, PlaceAtFirst::Waitlisted);
+}
+
+#[tokio::test]
+async fn an_order_is_the_ledgers_once_its_last_decision_is_applied() {
+    let stage = Stage::selling(1, |terms| terms.waitlist_capacity = 10).await;
+    // One entry of three decisions.
+    let attempts: Vec<_> = (1..=3).map(|n| attempt(n, n, 1)).collect();
+    stage.batch(&attempts).await;
+    let applied = async |numbered: u64| {
+        let ack = stage
+            .hot
+            .stream
+            .ack(PARTITION, EPOCH, &[], Sequence::new(numbered));
+        ack.await.unwrap();
+        let mut of = Vec::new();
+        for order in 1..=3 {
+            let found = stage.hot.gate.find_order(OrderId::new(order)).await;
+            of.push(found.unwrap().expect("known").applied);
+        }
+        of
+    };
+    assert_eq!(applied(0).await, [false, false, false]);
+    assert_eq!(applied(1).await, [true, false, false]);
+    assert_eq!(applied(3).await, [true, true, true]);
+    stage.hot.gate.follow(&free_one(1, 1)).await.unwrap();
+    assert_eq!(applied(3).await, [true, false, true], "promoted since");
+    assert_eq!(applied(4).await, [true, true, true]);
 }
 
 #[tokio::test]

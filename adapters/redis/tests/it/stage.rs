@@ -53,6 +53,11 @@ impl Server {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Kills it, as a power cut would.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("the server is ours to kill");
