@@ -29,7 +29,8 @@ pub struct HttpSettings {
     pub in_flight_max: usize,
     /// How far the timestamp of a payment notification may be from the time here; beyond it 401.
     pub notice_tolerance: Duration,
-    /// Most event streams at once, each of which holds a connection; beyond it 503.
+    /// Most event streams at once, each of which holds a connection, and never more than half of
+    /// `connections_max`; beyond it 503.
     pub streams_max: usize,
     /// Most event streams of one buyer at once; beyond it 429.
     pub streams_per_buyer_max: usize,

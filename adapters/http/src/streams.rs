@@ -34,7 +34,7 @@ const RETRY_AFTER_S: u64 = 5;
 impl Streams {
     pub(crate) fn new(settings: &HttpSettings) -> Arc<Self> {
         Arc::new(Self {
-            max: settings.streams_max,
+            max: settings.streams_max.min(settings.connections_max / 2),
             per_buyer_max: settings.streams_per_buyer_max,
             open: Mutex::default(),
         })

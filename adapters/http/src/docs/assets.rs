@@ -57,12 +57,18 @@ impl Assets {
             kind: kind(&file.content_type)?,
             is_gzip: file.gzpipped,
             plain: OnceLock::new(),
-            tag: digest.iter().take(8).map(|b| format!("{b:02x}")).collect(),
+            tag: tag(&digest),
             stored,
         });
         known.insert(path.to_owned(), asset.clone());
         Some(asset)
     }
+}
+
+/// The first 64 bits are enough to tell one version of a file from another.
+fn tag(digest: &[u8]) -> String {
+    let (first, _) = digest.split_first_chunk().unwrap_or((&[0; 8], digest));
+    format!("{:016x}", u64::from_be_bytes(*first))
 }
 
 /// All of them are UTF-8, which only pictures do not have to say.

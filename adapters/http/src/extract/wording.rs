@@ -47,7 +47,7 @@ pub(super) fn misfit(said: &str) -> Misfit {
     }
 }
 
-/// `rest` is `, expected one of `a`, `b`` or the like, or `, there are no fields`.
+/// The names stand between backticks in the rest of what was said, if there are any.
 fn unknown(rest: &str) -> String {
     let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
     if known.is_empty() {

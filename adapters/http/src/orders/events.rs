@@ -53,24 +53,33 @@ impl FromRequestParts<Ctx> for LastSeen {
     async fn from_request_parts(parts: &mut Parts, _ctx: &Ctx) -> Result<Self, Problem> {
         read(&parts.headers)
             .map(Self)
-            .ok_or_else(|| Problem::field("Last-Event-ID", EVENT_ID))
+            .map_err(|Misfit| Problem::field("Last-Event-ID", EVENT_ID))
     }
 }
 
-/// `None` if it does not fit. An empty one is none: browsers that have seen nothing may send it.
-fn read(headers: &HeaderMap) -> Option<Option<EventId>> {
+/// A header that does not fit.
+#[derive(Debug, PartialEq, Eq)]
+struct Misfit;
+
+/// An empty one is none: browsers that have seen nothing may send it.
+fn read(headers: &HeaderMap) -> Result<Option<EventId>, Misfit> {
     let mut values = headers.get_all("last-event-id").iter();
     let Some(value) = values.next() else {
-        return Some(None);
+        return Ok(None);
     };
-    let text = value.to_str().ok().filter(|_| values.next().is_none())?;
+    if values.next().is_some() {
+        return Err(Misfit);
+    }
+    let text = value.to_str().map_err(|_| Misfit)?;
     if text.is_empty() {
-        return Some(None);
+        return Ok(None);
     }
     let canonical =
         text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    let number = text.parse().ok().filter(|_| canonical)?;
-    Some(Some(EventId::new(number)))
+    match text.parse() {
+        Ok(number) if canonical => Ok(Some(EventId::new(number))),
+        Ok(_) | Err(_) => Err(Misfit),
+    }
 }
 
 /// Follow an order of yours.
@@ -116,12 +125,12 @@ mod tests {
             headers.insert("last-event-id", HeaderValue::from_str(text).unwrap());
             read(&headers)
         };
-        assert_eq!(read(&HeaderMap::new()), Some(None));
-        assert_eq!(of(""), Some(None));
-        assert_eq!(of("0"), Some(Some(EventId::new(0))));
-        assert_eq!(of("17"), Some(Some(EventId::new(17))));
+        assert_eq!(read(&HeaderMap::new()), Ok(None));
+        assert_eq!(of(""), Ok(None));
+        assert_eq!(of("0"), Ok(Some(EventId::new(0))));
+        assert_eq!(of("17"), Ok(Some(EventId::new(17))));
         for bad in ["017", "+1", "-1", "x", "1 ", "18446744073709551616"] {
-            assert_eq!(of(bad.trim_end_matches('\n')), None, "{bad}");
+            assert_eq!(of(bad), Err(Misfit), "{bad}");
         }
     }
 }

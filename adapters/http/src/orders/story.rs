@@ -127,7 +127,11 @@ impl Story {
                 // The client keeps what it has: it would not come again after a refusal.
                 Err(fault) => tracing::debug!(fault = fault.chain(), "no events can be read"),
             }
-            let pause = self.ctx.settings.stream_heartbeat.min(self.ends - now);
+            let pause = self
+                .ctx
+                .settings
+                .stream_heartbeat
+                .min(self.ends.saturating_sub(now));
             let (stopping, following) = (&self.ctx.stopping, &mut self.following);
             let news = tokio::time::timeout(pause, following.changed());
             tokio::select! {

@@ -66,9 +66,9 @@ impl Story {
     /// The next event, comment or end.
     pub(crate) async fn next(&mut self) -> Next {
         loop {
-            if let Some((block, rest)) = self.read.split_once("\n\n") {
-                let next = parse(block);
-                self.read = rest.to_owned();
+            if let Some(end) = self.read.find("\n\n") {
+                let next = parse(&self.read[..end]);
+                self.read.drain(..end + 2);
                 return next;
             }
             let frame = tokio::time::timeout(PATIENCE, self.body.frame());
