@@ -7,7 +7,7 @@ use seckill_domain::Event;
 
 /// Writes every event to the log, at debug: a sale has one for every step of every order.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LogNotifier;
+pub(crate) struct LogNotifier;
 
 #[async_trait]
 impl Notifier for LogNotifier {

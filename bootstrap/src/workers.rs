@@ -21,7 +21,7 @@ use crate::config::{Expiry, Role, WorkerSettings};
 use crate::shutdown::Stop;
 use crate::wiring::System;
 
-pub use reconciliation::ReconcileSchedule;
+pub(crate) use reconciliation::ReconcileSchedule;
 
 /// Sales loaded at the same time.
 const LOADERS: usize = 4;

@@ -5,7 +5,7 @@ use seckill_domain::{
     Admission, Attempt, Claim, Decision, GateChange, LeftReason, SaleTerms, Ticket,
 };
 
-use super::opening::Opening;
+use super::opening::{FIRST_EPOCH, Opening};
 use super::stall::{Stall, waitlisted};
 use super::{HotHarness, promises};
 
@@ -69,7 +69,7 @@ async fn buyers_join_in_order_of_arrival_and_are_told_their_place(harness: &dyn 
     let numbers = log.numbered().skip(1).map(|(number, _)| number);
     let expected: Vec<Decision> = expected
         .into_iter()
-        .zip(numbers.map(Ticket::drawn_at))
+        .zip(numbers.map(|number| Ticket::drawn_at(FIRST_EPOCH, number)))
         .map(|(claim, ticket)| Decision::Joined { claim, ticket })
         .collect();
     assert_eq!(joined, expected, "a turn is the number of its decision");

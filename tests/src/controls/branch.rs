@@ -15,6 +15,8 @@ use seckill_domain::{
     BuyerId, Money, OrderId, OrderStatus, PartitionId, SaleWindow, Timestamp, Voucher, VoucherTerms,
 };
 
+use seckill_memory::SandboxPayments;
+
 use super::Stores;
 use super::bench::PARTITIONS;
 
@@ -95,9 +97,14 @@ impl Branch {
         Self {
             adjust: AdjustStock::new(hot, ledger, steer.clone(), clock.clone()),
             cancel: CancelOrder::new(hot, ledger, orders.clone(), relay.clone(), clock.clone()),
-            expire: ExpireOrders::new(ledger, relay.clone(), meters.clone()),
+            expire: ExpireOrders::new(hot, ledger, relay.clone(), meters.clone()),
             load: load(),
-            pay: PayOrder::new(ledger, orders.clone(), clock.clone()),
+            pay: PayOrder::new(
+                ledger,
+                Arc::new(SandboxPayments::default()),
+                orders.clone(),
+                clock.clone(),
+            ),
             draft: DraftVoucher::new(ledger),
             purchase: PurchaseVoucher::new(hot, ledger, clock.clone(), at_gate.0, at_gate.1),
             balance: ReadBalance::new(hot, ledger, clock.clone()),

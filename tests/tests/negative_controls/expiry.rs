@@ -40,7 +40,7 @@ async fn a_payment_under_the_sweep(bench: Bench) -> Findings {
         ledger: ports,
         ..late
     });
-    let swept = tokio::spawn(async move { sweeper.expire.run().await });
+    let swept = tokio::spawn(async move { sweeper.expire.sweep().await });
     checkpoint.reached().await;
     let payment = "pay-1".parse().expect("a payment id");
     let paid = branch.pay.run(order, BuyerId::new(7), &payment).await;

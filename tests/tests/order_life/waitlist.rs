@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use seckill_application::ports::{NewAdjustment, Place};
-use seckill_application::{AdjustStockReply, CancelReply, LeavePlace, Purchase, SteerCommand};
+use seckill_application::{
+    AdjustStockReply, CancelReply, FindPlace, LeavePlace, Purchase, SteerCommand,
+};
 use seckill_domain::{OrderId, OrderStatus, VoucherId};
 
 use crate::world::{MINUTE, Offer, SECOND, World, buyer, payment};
@@ -30,7 +32,11 @@ fn has_units(world: &World, order: OrderId) -> bool {
 }
 
 fn place(world: &World, voucher: VoucherId, number: u64) -> Option<Place> {
-    world.run(world.place.find(voucher, buyer(number))).unwrap()
+    match world.run(world.place.find(voucher, buyer(number))) {
+        Ok(FindPlace::At(place)) => Some(place),
+        Ok(FindPlace::NotWaiting) => None,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -117,6 +117,8 @@ impl Door {
                     Ok(PayReply::Paid(_)) => Done::Yes,
                     Ok(PayReply::NotFound) => Done::Refused("order_not_found"),
                     Ok(PayReply::Refused(refused)) => forbidden(refused),
+                    Ok(PayReply::Declined(_)) => Done::Refused("payment_declined"),
+                    Ok(PayReply::PaymentUsed) => Done::Refused("payment_used"),
                     Err(_) => Done::Failed("unavailable"),
                 }
             }

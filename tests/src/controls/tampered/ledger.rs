@@ -37,6 +37,10 @@ impl Ledger for TamperedLedger {
         })
     }
 
+    async fn is_unsettled(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        self.inner.is_unsettled(voucher).await
+    }
+
     async fn voucher(&self, id: VoucherId) -> Result<Option<Voucher>, Fault> {
         self.inner.voucher(id).await
     }

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Adjustment, AdjustmentReply, NewAdjustment, NewVoucher, Release, UnitOfWork,
+    Adjustment, AdjustmentReply, NewAdjustment, NewVoucher, PaymentRecord, Release, UnitOfWork,
 };
 use seckill_domain::{
-    AdjustmentId, GateChange, GateVersion, Order, OrderId, OrderStatus, Timestamp, Voucher,
-    VoucherId,
+    AdjustmentId, GateChange, GateVersion, Money, NewEvent, Order, OrderId, OrderStatus, PaymentId,
+    RefundReason, Timestamp, Voucher, VoucherId,
 };
 
 use crate::controls::Checkpoint;
@@ -42,6 +42,10 @@ impl UnitOfWork for StoppedUnit {
 
     async fn lock_order(&mut self, id: OrderId) -> Result<Option<Order>, Fault> {
         self.inner.lock_order(id).await
+    }
+
+    async fn lock_orders(&mut self, ids: &[OrderId]) -> Result<Vec<Order>, Fault> {
+        self.inner.lock_orders(ids).await
     }
 
     async fn lock_overdue_orders(&mut self, max: usize) -> Result<Vec<Order>, Fault> {
@@ -91,6 +95,33 @@ impl UnitOfWork for StoppedUnit {
         changes: &[GateChange],
     ) -> Result<GateVersion, Fault> {
         self.inner.push_update(voucher, changes).await
+    }
+
+    async fn mark_retired(&mut self, voucher: VoucherId) -> Result<(), Fault> {
+        self.inner.mark_retired(voucher).await
+    }
+
+    async fn append_events(&mut self, events: &[NewEvent]) -> Result<(), Fault> {
+        self.inner.append_events(events).await
+    }
+
+    async fn record_payment(
+        &mut self,
+        payment: &PaymentRecord,
+    ) -> Result<Option<PaymentRecord>, Fault> {
+        self.inner.record_payment(payment).await
+    }
+
+    async fn record_refund(
+        &mut self,
+        order: OrderId,
+        payment: &PaymentId,
+        amount: Money,
+        reason: RefundReason,
+    ) -> Result<(), Fault> {
+        self.inner
+            .record_refund(order, payment, amount, reason)
+            .await
     }
 
     async fn commit(self: Box<Self>) -> Result<(), Fault> {
