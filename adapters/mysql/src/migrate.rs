@@ -66,12 +66,15 @@ async fn forget_cut_off(connection: &mut MySqlConnection) -> Result<HashSet<i64>
 }
 
 /// Whether a statement fails because it was carried out before: MySQL has no `IF NOT EXISTS` for a
-/// column or a key.
+/// column, a key or a check.
 fn was_done(error: &sqlx::Error) -> bool {
     const DUPLICATE_COLUMN: u16 = 1060;
     const DUPLICATE_KEY_NAME: u16 = 1061;
-    let answer = error.as_database_error().map(number);
-    matches!(answer, Some(DUPLICATE_COLUMN | DUPLICATE_KEY_NAME))
+    const DUPLICATE_CHECK_NAME: u16 = 3822;
+    matches!(
+        error.as_database_error().map(number),
+        Some(DUPLICATE_COLUMN | DUPLICATE_KEY_NAME | DUPLICATE_CHECK_NAME)
+    )
 }
 
 /// The note that a migration has succeeded. The failed repetition has left its record.

@@ -2,9 +2,10 @@
 
 use seckill_application::Fault;
 use seckill_application::ports::VoucherFilter;
-use seckill_domain::{BuyerId, Decision, GateVersion, OrderId};
+use seckill_domain::{BuyerId, Decision, EventId, EventKind, GateVersion, NewEvent, OrderId};
 
 use super::desk::{Desk, claim};
+use super::happenings::{HOLD, relay};
 use super::{LedgerHarness, promises};
 
 promises! { ledger_bounds over dyn LedgerHarness:
@@ -13,6 +14,10 @@ promises! { ledger_bounds over dyn LedgerHarness:
     larger_pages_than_promised_are_refused,
     more_updates_than_promised_are_refused,
     more_overdue_orders_than_promised_are_refused,
+    more_of_a_transaction_than_promised_is_refused,
+    more_events_than_promised_are_refused,
+    more_money_and_messages_than_promised_are_refused,
+    more_to_compare_than_promised_is_refused,
 }
 
 /// Asking for too much is a mistake of the caller: nothing happened, and repeating does not help.
@@ -68,4 +73,44 @@ async fn more_overdue_orders_than_promised_are_refused(harness: &dyn LedgerHarne
     let desk = Desk::at(harness);
     let mut unit = desk.begin().await;
     assert_refused(unit.lock_overdue_orders(1_001).await);
+}
+
+fn orders(count: u64) -> Vec<OrderId> {
+    (1..=count).map(OrderId::new).collect()
+}
+
+async fn more_of_a_transaction_than_promised_is_refused(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(5, 1).await;
+    assert_refused(desk.begin().await.lock_orders(&orders(1_001)).await);
+    let event = NewEvent::of_voucher(voucher.id, EventKind::VoucherAmended);
+    assert_refused(desk.begin().await.append_events(&vec![event; 1_001]).await);
+    assert_eq!(desk.ports.events.unpublished().await.unwrap(), 0);
+}
+
+async fn more_events_than_promised_are_refused(harness: &dyn LedgerHarness) {
+    let events = &harness.ledger().events;
+    assert_refused(events.claim(&relay("a"), 501, HOLD).await);
+    let ids: Vec<EventId> = (1..=501).map(EventId::new).collect();
+    assert_refused(events.published(&ids).await);
+    let start = EventId::default();
+    assert_refused(events.of_order(OrderId::new(1), start, 101).await);
+}
+
+async fn more_money_and_messages_than_promised_are_refused(harness: &dyn LedgerHarness) {
+    let ports = harness.ledger();
+    assert_refused(ports.money.refunds(None, 101).await);
+    assert_refused(ports.money.unsent(101).await);
+    assert_refused(ports.parked.list(false, None, 101).await);
+}
+
+async fn more_to_compare_than_promised_is_refused(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(5, 1).await;
+    let books = &desk.ports.reconciliations;
+    let start = OrderId::new(0);
+    assert_refused(books.live_orders(voucher.id, start, 1_001).await);
+    assert_refused(books.orders(&orders(1_001)).await);
+    assert_refused(books.being_released(voucher.id, &orders(1_001)).await);
+    assert_refused(books.reports(None, 101).await);
 }

@@ -1,12 +1,14 @@
 //! `Ledger::sale_snapshot`: everything the gate needs about a sale, read at one moment.
 
-use seckill_application::ports::{Holder, KeyUse, LOAD_CHUNK_MAX, LoadChunk, SaleSnapshot};
+use seckill_application::ports::{
+    Holder, KeyUse, LOAD_CHUNK_MAX, LoadChunk, SaleSnapshot, Verdict,
+};
 use seckill_domain::{
     Claim, Decision, GateVersion, Held, LeftReason, OrderId, PlaceAtFirst, Remembered, Seat, Stage,
     Ticket,
 };
 
-use super::desk::{Desk, claim, joining, keyed};
+use super::desk::{Desk, claim, joining, keyed, terms};
 use super::{LedgerHarness, promises};
 
 promises! { ledger_snapshots over dyn LedgerHarness:
@@ -14,6 +16,7 @@ promises! { ledger_snapshots over dyn LedgerHarness:
     a_snapshot_of_an_empty_sale_is_empty,
     a_snapshot_remembers_keys_of_orders_that_ended,
     a_snapshot_says_who_was_promoted,
+    a_parked_promotion_was_told_a_place_at_first,
     a_snapshot_keeps_a_buyers_orders_in_order,
     a_large_snapshot_comes_in_chunks,
     a_snapshot_is_of_one_moment,
@@ -113,6 +116,31 @@ async fn a_snapshot_says_who_was_promoted(harness: &dyn LedgerHarness) {
     assert_eq!(all.holders, [holder(&promoted, true)]);
     assert_eq!(all.keys, [key_use(&promoted, PlaceAtFirst::Waitlisted)]);
     assert_eq!(all.seats, []);
+}
+
+/// Or his key is answered with units that he was never told of.
+async fn a_parked_promotion_was_told_a_place_at_first(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let draft = desk.draft(5, terms(2)).await;
+    let [promoted, granted] = [keyed(&draft, 1, 2, "k"), keyed(&draft, 2, 1, "k")];
+    let decisions = vec![
+        Decision::Promoted(promoted.clone()),
+        Decision::Granted(granted.clone()),
+    ];
+    let verdicts = desk.apply(decisions).await;
+    assert!(verdicts.iter().all(|it| matches!(it, Verdict::Parked(_))));
+    let snapshot = desk.snapshot(draft.id).await;
+    assert_eq!(snapshot.sale.free, 2);
+    let all = whole(&snapshot);
+    let mut holders = [holder(&promoted, true), holder(&granted, false)];
+    holders.sort_by_key(|holder| holder.held.order);
+    assert_eq!(all.holders, holders);
+    let mut keys = [
+        key_use(&promoted, PlaceAtFirst::Waitlisted),
+        key_use(&granted, PlaceAtFirst::Granted),
+    ];
+    keys.sort_by_key(|used| used.first.order);
+    assert_eq!(all.keys, keys);
 }
 
 /// The first one first: what a buyer at his limit is answered with.

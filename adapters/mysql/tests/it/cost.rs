@@ -9,7 +9,10 @@ use crate::server::root;
 
 /// How often the sessions on a database have run what so far, by the server's own counters:
 /// preparations and all, but for the pool's pings.
-async fn statements(root: &mut MySqlConnection, database: &str) -> BTreeMap<String, i64> {
+pub(crate) async fn statements(
+    root: &mut MySqlConnection,
+    database: &str,
+) -> BTreeMap<String, i64> {
     const SQL: &str = "SELECT e.event_name, CAST(SUM(e.count_star) AS SIGNED) \
          FROM performance_schema.events_statements_summary_by_thread_by_event_name e \
            JOIN performance_schema.threads t ON t.thread_id = e.thread_id \
@@ -24,7 +27,10 @@ async fn statements(root: &mut MySqlConnection, database: &str) -> BTreeMap<Stri
 }
 
 /// What was run between two looks.
-fn between(before: &BTreeMap<String, i64>, after: &BTreeMap<String, i64>) -> Vec<(String, i64)> {
+pub(crate) fn between(
+    before: &BTreeMap<String, i64>,
+    after: &BTreeMap<String, i64>,
+) -> Vec<(String, i64)> {
     after
         .iter()
         .map(|(what, count)| (what.clone(), count - before.get(what).unwrap_or(&0)))
@@ -32,7 +38,7 @@ fn between(before: &BTreeMap<String, i64>, after: &BTreeMap<String, i64>) -> Vec
         .collect()
 }
 
-fn sum(ran: &[(String, i64)]) -> i64 {
+pub(crate) fn sum(ran: &[(String, i64)]) -> i64 {
     ran.iter().map(|(_, count)| count).sum()
 }
 

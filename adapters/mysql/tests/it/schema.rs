@@ -63,7 +63,7 @@ async fn a_column_that_nobody_knows_of_is_not_taken_for_a_migration() {
     run(&mut meddler, forgotten).await;
     let fault = ledger.migrate().await.unwrap_err();
     assert!(!fault.is_retryable());
-    assert!(fault.chain().contains("retired_at"), "{}", fault.chain());
+    assert!(fault.chain().contains("retired"), "{}", fault.chain());
 }
 
 #[tokio::test]
