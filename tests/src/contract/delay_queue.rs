@@ -84,9 +84,12 @@ async fn what_is_overdue_is_due(harness: &dyn HotHarness) {
 
 async fn orders_come_oldest_first_and_not_too_many(harness: &dyn HotHarness) {
     let hot = harness.hot();
+    let now = moment(harness, 0).await.as_millis();
     let mut orders = Vec::new();
     for in_ms in [-10, -50, -30, -40, -20] {
-        orders.push(scheduled(harness, in_ms).await);
+        orders.push(new_order());
+        let at = Timestamp::from_millis(now + in_ms);
+        set(hot, *orders.last().expect("one"), at).await;
     }
     let [first, fifth, third, fourth, second] = orders[..] else {
         panic!("five orders");

@@ -1,8 +1,11 @@
 //! What can be asked of the gate without changing it.
 
-use seckill_application::ports::{EntryId, GateOrder, Place};
-use seckill_domain::{AdjustmentId, Attempt, Claim, GateVersion, OrderId, PlaceAtFirst, VoucherId};
+use seckill_application::ports::{EntryId, GateOrder, LoadToken, NotLoaded, Place, PlaceReply};
+use seckill_domain::{
+    AdjustmentId, Attempt, BuyerId, Claim, GateVersion, OrderId, PlaceAtFirst, Sequence, VoucherId,
+};
 
+use super::loading::Load;
 use super::opening::{FIRST_EPOCH, Opening, VOUCHER};
 use super::stall::{Stall, new_order};
 use super::{HotHarness, PARTITIONS, promises};
@@ -15,7 +18,9 @@ promises! { gate_reads over dyn HotHarness:
     an_order_that_waits_is_found_with_its_place,
     an_order_that_was_promoted_is_found_with_its_units,
     an_order_that_gave_its_units_back_holds_none,
+    an_order_is_the_ledgers_once_its_last_decision_is_applied,
     orders_are_found_in_every_partition,
+    a_gate_that_is_not_loaded_does_not_say_that_nobody_waits,
     a_place_is_of_one_voucher,
     a_tally_counts_what_was_taken_after_an_entry,
     a_tally_is_of_one_voucher,
@@ -121,6 +126,30 @@ async fn an_order_that_gave_its_units_back_holds_none(harness: &dyn HotHarness) 
     }
 }
 
+/// From then on the ledger alone can say what became of it.
+async fn an_order_is_the_ledgers_once_its_last_decision_is_applied(harness: &dyn HotHarness) {
+    let stall = Opening::of(1).waitlist(5).open(harness).await;
+    // One entry of three decisions.
+    let attempts: Vec<Attempt> = (1..=3).map(|buyer| stall.attempt(buyer, 1)).collect();
+    stall.admit_all(&attempts).await;
+    let applied = async |number: u64| {
+        let (stream, number) = (&stall.hot.stream, Sequence::new(number));
+        let ack = stream.ack(stall.partition, stall.epoch, &[], number);
+        ack.await.unwrap();
+        let mut applied = Vec::new();
+        for attempt in &attempts {
+            applied.push(find(&stall, attempt).await.applied);
+        }
+        applied
+    };
+    assert_eq!(applied(0).await, [false, false, false]);
+    assert_eq!(applied(1).await, [true, false, false]);
+    assert_eq!(applied(3).await, [true, true, true]);
+    stall.release(&attempts[0]).await;
+    assert_eq!(applied(3).await, [true, false, true], "promoted since");
+    assert_eq!(applied(4).await, [true, true, true]);
+}
+
 async fn orders_are_found_in_every_partition(harness: &dyn HotHarness) {
     for number in 0..u64::from(PARTITIONS) {
         let voucher = VoucherId::new(VOUCHER.get() + number);
@@ -128,6 +157,22 @@ async fn orders_are_found_in_every_partition(harness: &dyn HotHarness) {
         let attempt = stall.granted(1, 1).await;
         find(&stall, &attempt).await;
     }
+}
+
+async fn a_gate_that_is_not_loaded_does_not_say_that_nobody_waits(harness: &dyn HotHarness) {
+    let nothing = harness.hot().gate.place(VOUCHER, BuyerId::new(1)).await;
+    let partition = PlaceReply::NotLoaded(NotLoaded::Partition);
+    assert_eq!(nothing.unwrap(), partition);
+    let stall = Opening::of(0).waitlist(5).open(harness).await;
+    stall.waiting(1, 1).await;
+    assert_eq!(stall.place_reply(2).await, PlaceReply::Nowhere);
+    Load::begun(&stall.hot, VOUCHER, "token").await;
+    let loading = PlaceReply::NotLoaded(NotLoaded::Loading);
+    assert_eq!(stall.place_reply(1).await, loading);
+    let token = LoadToken("token".to_owned());
+    stall.hot.loader.abandon(VOUCHER, &token).await.unwrap();
+    let unloaded = PlaceReply::NotLoaded(NotLoaded::Voucher);
+    assert_eq!(stall.place_reply(1).await, unloaded);
 }
 
 async fn a_place_is_of_one_voucher(harness: &dyn HotHarness) {

@@ -1,6 +1,8 @@
 //! `PurchaseGate::withdraw` and `retire`: units that leave, and sales that leave.
 
-use seckill_application::ports::{Admitted, FollowReply, LeaveReply, NotLoaded, WithdrawReply};
+use seckill_application::ports::{
+    Admitted, FollowReply, LeaveReply, NotLoaded, PlaceReply, WithdrawReply,
+};
 use seckill_domain::{AdjustmentId, Decision, SaleStatus, VoucherId};
 
 use super::opening::Opening;
@@ -117,7 +119,7 @@ async fn a_retired_voucher_says_so(harness: &dyn HotHarness) {
     );
     assert_eq!(withdraw(&stall, 1, 7).await, WithdrawReply::NotLoaded(why));
     assert_eq!(gate.facts(&[stall.voucher]).await.unwrap(), [None]);
-    assert_eq!(stall.place(1).await, None);
+    assert_eq!(stall.place_reply(1).await, PlaceReply::NotLoaded(why));
     other.granted(1, 1).await;
 }
 

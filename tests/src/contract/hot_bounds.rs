@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use seckill_application::Fault;
 use seckill_application::ports::{ATTEMPTS_MAX, EntryId, LOAD_CHUNK_MAX, LoadChunk, LoadToken};
-use seckill_domain::{Attempt, Claim, Sequence, VoucherId};
+use seckill_domain::{
+    Attempt, BuyerId, Claim, Event, EventId, EventKind, NewEvent, OrderId, Seat, Sequence, Ticket,
+    Timestamp, VoucherId,
+};
 
 use super::loading::Load;
 use super::opening::{Opening, VOUCHER};
@@ -16,6 +19,10 @@ promises! { hot_bounds over dyn HotHarness:
     more_entries_than_promised_are_refused,
     more_of_a_snapshot_than_promised_is_refused,
     more_grants_than_promised_are_refused,
+    more_places_than_promised_are_refused,
+    more_holders_than_promised_are_not_looked_for,
+    more_orders_than_promised_are_not_queued,
+    more_notices_than_promised_are_not_told,
 }
 
 /// Asking for too much is a mistake of the caller: nothing happened, and repeating does not help.
@@ -98,4 +105,47 @@ async fn more_grants_than_promised_are_refused(harness: &dyn HotHarness) {
             .await,
     );
     assert_eq!(stall.decisions().await, []);
+}
+
+async fn more_places_than_promised_are_refused(harness: &dyn HotHarness) {
+    let stall = Opening::of(0).waitlist(5_000).open(harness).await;
+    let seat = |(number, claim): (u64, Claim)| Seat {
+        ticket: Ticket::new(number),
+        order: claim.order,
+        buyer: claim.buyer,
+        quantity: claim.quantity,
+        key: claim.key,
+    };
+    let seats: Vec<Seat> = (1..).zip(claims(LOAD_CHUNK_MAX + 1)).map(seat).collect();
+    assert_refused(stall.hot.loader.offer(VOUCHER, &[], &seats).await);
+    assert_eq!(stall.decisions().await, []);
+}
+
+async fn more_holders_than_promised_are_not_looked_for(harness: &dyn HotHarness) {
+    let stall = Opening::of(5).open(harness).await;
+    let buyers: Vec<BuyerId> = (1..=1_001).map(BuyerId::new).collect();
+    assert_refused(stall.hot.gate.held_by(VOUCHER, &buyers).await);
+}
+
+async fn more_orders_than_promised_are_not_queued(harness: &dyn HotHarness) {
+    let delays = &harness.hot().delays;
+    let orders: Vec<OrderId> = (1..=1_001).map(OrderId::new).collect();
+    let due: Vec<_> = orders
+        .iter()
+        .map(|order| (*order, Timestamp::from_millis(1)))
+        .collect();
+    assert_refused(delays.schedule(&due).await);
+    assert_refused(delays.complete(&orders).await);
+    assert_refused(delays.claim_due(1_001, Duration::from_secs(1)).await);
+    assert_eq!(delays.scheduled().await.unwrap(), 0);
+}
+
+async fn more_notices_than_promised_are_not_told(harness: &dyn HotHarness) {
+    let event = |number| Event {
+        id: EventId::new(number),
+        what: NewEvent::of_voucher(VOUCHER, EventKind::VoucherPaused),
+        at: Timestamp::from_millis(0),
+    };
+    let events: Vec<Event> = (1..=501).map(event).collect();
+    assert_refused(harness.hot().notifier.notify(&events).await);
 }

@@ -1,7 +1,8 @@
 //! `GateLoader`: the lives of a partition.
 
 use seckill_application::ports::{
-    Admitted, EntryId, EpochBegun, HotPath, LoadBegun, NotLoaded, PartitionState, StreamReply,
+    Admitted, EntryId, EpochBegun, HotPath, LoadBegun, NotLoaded, PartitionState, PlaceReply,
+    StreamReply,
 };
 use seckill_domain::{Epoch, PartitionId, Sequence, VoucherId};
 
@@ -111,7 +112,8 @@ async fn vouchers_of_an_earlier_life_are_not_loaded(harness: &dyn HotHarness) {
     let reply = stall.ask(&[attempt]).await;
     assert_eq!(reply, Admitted::NotLoaded(NotLoaded::Voucher));
     assert_eq!(stall.hot.gate.facts(&[VOUCHER]).await.unwrap(), [None]);
-    assert_eq!(stall.place(1).await, None);
+    let nothing = PlaceReply::NotLoaded(NotLoaded::Voucher);
+    assert_eq!(stall.place_reply(1).await, nothing);
 }
 
 async fn an_earlier_life_can_neither_be_read_nor_acknowledged(harness: &dyn HotHarness) {

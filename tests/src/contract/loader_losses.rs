@@ -4,7 +4,7 @@ use seckill_application::ports::{Admitted, NotLoaded, PartitionState, StreamRepl
 use seckill_domain::{Admission, Attempt, Epoch, PlaceAtFirst, Sequence};
 
 use super::opening::{Opening, VOUCHER};
-use super::stall::{Stall, waitlisted};
+use super::stall::{Stall, forget_tickets, waitlisted};
 use super::{Harm, HotHarness, promises};
 
 promises! { loader_losses over dyn HotHarness:
@@ -90,7 +90,8 @@ async fn right_or_not_loaded(
 ) -> bool {
     match stall.ask(std::slice::from_ref(attempt)).await {
         Admitted::NotLoaded(_) => true,
-        Admitted::Decided { admissions, .. } => {
+        Admitted::Decided { mut admissions, .. } => {
+            forget_tickets(&mut admissions);
             assert_eq!(
                 admissions,
                 std::slice::from_ref(right),

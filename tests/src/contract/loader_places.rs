@@ -231,5 +231,8 @@ async fn turns_of_a_new_life_stand_behind_those_that_survived(harness: &dyn HotH
         let position = u32::try_from(buyer).unwrap();
         assert_eq!(told, waitlisted(attempt.order, position));
     }
-    assert_eq!(stall.admit(&before).await, waitlisted(before.order, 1));
+    // The new life has not decided about this order: he is told of the place that he has.
+    let (order, position) = (before.order, 1);
+    let waits = Admission::AlreadyWaiting { order, position };
+    assert_eq!(stall.admit(&before).await, waits);
 }

@@ -35,10 +35,15 @@ async fn busy(harness: &dyn HotHarness) -> (Stall, [Attempt; 2], [Attempt; 2]) {
     (stall, held, waiting)
 }
 
+/// The turns of those who wait: theirs are the third decision and the fourth.
+fn turns() -> impl Iterator<Item = Ticket> {
+    (3..).map(|number| Ticket::drawn_at(FIRST_EPOCH, Sequence::new(number)))
+}
+
 fn expected(stall: &Stall, held: &[Attempt], waiting: &[Attempt]) -> Survivors {
     let mut holders: Vec<Claim> = held.iter().map(|attempt| stall.claim(attempt)).collect();
     holders.sort_by_key(|claim| claim.order);
-    let seats = (3..).map(Ticket::new).zip(waiting);
+    let seats = turns().zip(waiting);
     let seats = seats.map(|(ticket, attempt)| Seat {
         ticket,
         order: attempt.order,
@@ -121,7 +126,7 @@ async fn survivors_are_appended_again_as_they_were(harness: &dyn HotHarness) {
     assert_eq!(done, LoadStep::Done(Sequence::new(4)));
     let mut expected: Vec<Decision> = held.map(|it| Decision::Granted(stall.claim(&it))).to_vec();
     expected.sort_by_key(|decision| decision.claim().map(|claim| claim.order));
-    for (ticket, attempt) in (3..).map(Ticket::new).zip(&waiting) {
+    for (ticket, attempt) in turns().zip(&waiting) {
         let claim = stall.claim(attempt);
         expected.push(Decision::Joined { claim, ticket });
     }

@@ -38,6 +38,15 @@ pub(super) fn waitlisted(order: OrderId, position: u32) -> Admission {
     }
 }
 
+/// Makes answers comparable with [`waitlisted`].
+pub(super) fn forget_tickets(admissions: &mut [Admission]) {
+    for admission in admissions {
+        if let Admission::Waitlisted { ticket, .. } = admission {
+            *ticket = ANY_TICKET;
+        }
+    }
+}
+
 impl Stall {
     pub(super) fn new(
         hot: HotPath,
@@ -117,11 +126,7 @@ impl Stall {
     /// The answers to a batch, without their tickets: see [`waitlisted`].
     pub(super) async fn admit_all(&self, attempts: &[Attempt]) -> Vec<Admission> {
         let mut admissions = self.admit_with_tickets(attempts).await;
-        for admission in &mut admissions {
-            if let Admission::Waitlisted { ticket, .. } = admission {
-                *ticket = ANY_TICKET;
-            }
-        }
+        forget_tickets(&mut admissions);
         admissions
     }
 
@@ -162,13 +167,17 @@ impl Stall {
     }
 
     pub(super) async fn place(&self, buyer: u64) -> Option<Place> {
-        let gate = &self.hot.gate;
-        let buyer = BuyerId::new(buyer);
-        match gate.place(self.voucher, buyer).await.unwrap() {
+        match self.place_reply(buyer).await {
             PlaceReply::At(place) => Some(place),
             PlaceReply::Nowhere => None,
             PlaceReply::NotLoaded(why) => panic!("not loaded: {why:?}"),
         }
+    }
+
+    /// The gate's whole reply to a buyer who asks for his place.
+    pub(super) async fn place_reply(&self, buyer: u64) -> PlaceReply {
+        let buyer = BuyerId::new(buyer);
+        self.hot.gate.place(self.voucher, buyer).await.unwrap()
     }
 
     pub(super) async fn leave(&self, buyer: u64) -> LeaveReply {

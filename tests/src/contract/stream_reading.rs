@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 use seckill_application::ports::{Delivery, EntryId, HotPath, StreamReply};
-use seckill_domain::{AdjustmentId, Decision, LeftReason, SaleStatus, Sequence, VoucherId};
+use seckill_domain::{AdjustmentId, Decision, LeftReason, SaleStatus, Sequence, Ticket, VoucherId};
 
 use super::opening::{FIRST_EPOCH, Opening, VOUCHER};
 use super::stall::Stall;
@@ -143,10 +143,9 @@ async fn every_kind_of_decision_is_read_as_it_was_made(harness: &dyn HotHarness)
     stall.turn(SaleStatus::Closed).await;
     stall.settle().await;
     let [held, waits, leaves, stays] = [held, waits, leaves, stays].map(|it| stall.claim(&it));
-    let ticket = seckill_domain::Ticket::new;
-    let joined = |claim: &seckill_domain::Claim, turn| Decision::Joined {
+    let joined = |claim: &seckill_domain::Claim, number| Decision::Joined {
         claim: claim.clone(),
-        ticket: ticket(turn),
+        ticket: Ticket::drawn_at(FIRST_EPOCH, Sequence::new(number)),
     };
     let left = |claim: &seckill_domain::Claim, reason| Decision::Left {
         claim: claim.clone(),
