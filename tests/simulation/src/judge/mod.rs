@@ -1,0 +1,152 @@
+//! Judges what there is by what was promised: at every quiet moment, and when all is at rest.
+
+mod orders;
+mod rest;
+mod units;
+mod waitlist;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use seckill_application::ports::VoucherFilter;
+use seckill_domain::invariants::InvariantId;
+use seckill_domain::{Order, Voucher};
+
+use crate::site::Site;
+use crate::stores::now;
+
+/// What must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    /// One of the nine promises.
+    Promise(InvariantId),
+    /// The ledger refuses nothing that a gate granted which has lost nothing.
+    HealthyGate,
+    /// A partition begins another life only if it has lost something.
+    NoFalseAlarm,
+    /// Nothing panics.
+    NoPanic,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Promise(promise) => promise.fmt(f),
+            Self::HealthyGate => f.write_str("a healthy gate is never refused"),
+            Self::NoPanic => f.write_str("nothing panics"),
+            Self::NoFalseAlarm => f.write_str("no rebuild without a loss"),
+        }
+    }
+}
+
+/// Something that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// What should hold.
+    pub rule: Rule,
+    /// How it does not.
+    pub how: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.how)
+    }
+}
+
+/// Ends a judgement.
+pub(crate) fn broken<T>(promise: InvariantId, how: impl Into<String>) -> Result<T, Violation> {
+    Err(Violation {
+        rule: Rule::Promise(promise),
+        how: how.into(),
+    })
+}
+
+/// Judges one site.
+pub struct Judge {
+    site: Arc<Site>,
+    /// Nothing of the hot data was lost or forged since all was at rest.
+    sound: AtomicBool,
+    /// Nothing was ever.
+    untouched: AtomicBool,
+}
+
+impl Judge {
+    /// Of a site that is new.
+    pub fn new(site: Arc<Site>) -> Self {
+        Self {
+            site,
+            sound: AtomicBool::new(false),
+            untouched: AtomicBool::new(true),
+        }
+    }
+
+    /// Hot data is about to be lost or forged: until all is at rest again, gate and ledger differ.
+    pub fn damaged(&self) {
+        self.sound.store(false, Ordering::Relaxed);
+        self.untouched.store(false, Ordering::Relaxed);
+    }
+
+    fn is_sound(&self) -> bool {
+        self.sound.load(Ordering::Relaxed)
+    }
+
+    /// What must hold at every moment.
+    pub fn quiet(&self) -> Result<(), Violation> {
+        for voucher in self.vouchers() {
+            units::in_ledger(&self.site, &voucher)?;
+            if self.is_sound() {
+                units::conserved(&self.site, &voucher)?;
+            }
+        }
+        if self.untouched.load(Ordering::Relaxed) {
+            self.site.watch.unprovoked()?;
+        }
+        Ok(())
+    }
+
+    /// What must hold when all is at rest. Then gate and ledger agree again.
+    pub fn at_rest(&self) -> Result<(), Violation> {
+        let orders = self.orders();
+        for voucher in self.vouchers() {
+            units::in_ledger(&self.site, &voucher)?;
+            units::conserved(&self.site, &voucher)?;
+            units::gate_agrees(&self.site, &voucher, &orders)?;
+            waitlist::fair(&self.site, &voucher, &orders)?;
+        }
+        orders::judge(&self.site, &orders)?;
+        self.sound.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether all is at rest; if not, what is not.
+    pub fn unrest(&self) -> Option<String> {
+        rest::unrest(&self.site, &self.vouchers())
+    }
+
+    fn vouchers(&self) -> Vec<Voucher> {
+        let ledger = &self.site.stores.ledger.ledger;
+        now(ledger.vouchers(VoucherFilter::Public, None, 1_000)).items
+    }
+
+    /// Every order there is, by id.
+    fn orders(&self) -> Vec<Order> {
+        let ledger = &self.site.stores.ledger.ledger;
+        let mut orders = Vec::new();
+        for buyer in self.site.all_buyers() {
+            let mut before = None;
+            loop {
+                let page = now(ledger.orders_of(buyer, before, 100));
+                before = page.items.last().map(|order| order.id);
+                let more = page.next.is_some();
+                orders.extend(page.items);
+                if !more {
+                    break;
+                }
+            }
+        }
+        orders.sort_unstable_by_key(|order| order.id);
+        orders
+    }
+}

@@ -1,0 +1,94 @@
+//! I8: whether anything is still on its way.
+
+use seckill_application::ports::Clock as _;
+use seckill_domain::{GateVersion, SaleStatus, Voucher};
+
+use crate::site::Site;
+use crate::stores::now;
+
+/// What is not at rest.
+pub(super) fn unrest(site: &Site, vouchers: &[Voucher]) -> Option<String> {
+    let stores = &site.stores;
+    for partition in stores.partitions.all() {
+        let backlog = now(stores.hot.stream.backlog(partition));
+        if backlog.decisions > 0 || backlog.pending > 0 {
+            return Some(format!("partition {partition}: {backlog:?}"));
+        }
+    }
+    let ledger = &stores.ledger;
+    let updates = now(ledger.updates.waiting(100));
+    if !updates.is_empty() {
+        return Some(format!("updates for the gate wait: {updates:?}"));
+    }
+    let events = now(ledger.events.unpublished());
+    if events > 0 {
+        return Some(format!("{events} events are unpublished"));
+    }
+    let refunds = now(ledger.money.unsent(100));
+    if !refunds.is_empty() {
+        return Some(format!("{} refunds are not sent", refunds.len()));
+    }
+    for node in site.nodes() {
+        if !node.remembered.is_empty() {
+            return Some(format!(
+                "p{} remembers {} answers",
+                node.group.0,
+                node.remembered.len()
+            ));
+        }
+    }
+    vouchers.iter().find_map(|voucher| of_sale(site, voucher))
+}
+
+fn of_sale(site: &Site, voucher: &Voucher) -> Option<String> {
+    let id = voucher.id;
+    let clock = site.nature.clock.now();
+    if voucher.status != SaleStatus::Closed && voucher.terms.window.closes_at <= clock {
+        return Some(format!("voucher {id} is over and not closed"));
+    }
+    let facts = now(site.stores.hot.gate.facts(&[id]))
+        .into_iter()
+        .flatten()
+        .next();
+    let Some(facts) = facts else {
+        let missing = voucher.is_at_gate() && voucher.status != SaleStatus::Closed;
+        return missing.then(|| format!("voucher {id} is not at the gate"));
+    };
+    let terms = voucher.sale_terms();
+    if facts.terms != terms {
+        return Some(format!(
+            "the gate goes by {:?}, not by {terms:?}",
+            facts.terms
+        ));
+    }
+    if facts.pulse.version != voucher.version {
+        return Some(format!("the gate is at {:?} of {id}", facts.pulse));
+    }
+    if facts.pulse.waiting > 0 && terms.is_over(clock) {
+        return Some(format!("somebody waits for {id}, which is over"));
+    }
+    let tally = now(site.stores.ledger.ledger.tally(id, GateVersion::default()))?;
+    if tally.stock != facts.pulse.free {
+        return Some(format!(
+            "voucher {id}: the gate has {:?}, the ledger {tally:?}",
+            facts.pulse
+        ));
+    }
+    overdue(site, voucher)
+}
+
+/// An order whose payment window ended a while ago.
+fn overdue(site: &Site, voucher: &Voucher) -> Option<String> {
+    let ledger = &site.stores.ledger;
+    let live =
+        now(ledger
+            .reconciliations
+            .live_orders(voucher.id, seckill_domain::OrderId::new(0), 1_000));
+    let clock = site.nature.clock.now();
+    live.iter().find_map(|it| {
+        let order = now(ledger.ledger.order(it.claim.order))?;
+        let late = order.status() == seckill_domain::OrderStatus::PendingPayment
+            && order.is_overdue(clock);
+        late.then(|| format!("order {} is overdue", order.id))
+    })
+}

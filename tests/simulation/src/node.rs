@@ -1,0 +1,156 @@
+//! One life of a process: its own use cases over its own ways to the stores. What it remembers dies
+//! with it.
+
+use std::sync::Arc;
+
+use seckill_application::ports::{Clock, HotPath, LeaseOwner, LedgerPorts};
+use seckill_application::{
+    AdjustStock, CancelOrder, DraftVoucher, ExpireOrders, GateUpkeep, HearPayment, LoadSale,
+    Meters, PayOrder, PublishEvents, PurchaseVoucher, ReadBalance, ReadOrders, Reconcile,
+    RecoverPartition, RefundOrder, RelayUpdates, RememberedAnswers, RetireSales, SendRefunds,
+    SettleParked, SteerSale, WaitlistPlace, WantedSales,
+};
+use seckill_decorators::{BatchSettings, BatchedGate};
+use seckill_domain::Partitions;
+
+use crate::executor::Group;
+use crate::faulty;
+use crate::link::{Link, Nature, Store};
+use crate::stores::{LocalClock, Stores};
+use crate::watch::Watch;
+
+/// The use cases of one life of a process, and the ports under them.
+#[expect(missing_docs, reason = "each use case says what it is")]
+pub struct Node {
+    pub nature: Nature,
+    pub group: Group,
+    pub clock: Arc<dyn Clock>,
+    pub local_clock: Arc<LocalClock>,
+    pub hot: HotPath,
+    pub ledger: LedgerPorts,
+    pub partitions: Partitions,
+    pub purchase: PurchaseVoucher,
+    pub orders: Arc<ReadOrders>,
+    pub pay: PayOrder,
+    pub cancel: CancelOrder,
+    pub refund: RefundOrder,
+    pub hear: HearPayment,
+    pub send_refunds: SendRefunds,
+    pub place: WaitlistPlace,
+    pub expire: ExpireOrders,
+    pub draft: DraftVoucher,
+    pub steer: Arc<SteerSale>,
+    pub adjust: AdjustStock,
+    pub relay: Arc<RelayUpdates>,
+    pub load: Arc<LoadSale>,
+    pub recover: Arc<RecoverPartition>,
+    pub upkeep: GateUpkeep,
+    pub parked: SettleParked,
+    pub retire: RetireSales,
+    pub publish: PublishEvents,
+    pub reconcile: Reconcile,
+    pub wanted: Arc<WantedSales>,
+    pub remembered: Arc<RememberedAnswers>,
+    pub meters: Arc<Meters>,
+}
+
+impl Node {
+    /// A process that has just started.
+    #[expect(clippy::too_many_lines, reason = "every use case, wired once")]
+    pub fn start(nature: &Nature, stores: &Stores, watch: &Arc<Watch>, group: Group) -> Self {
+        let link = |store| {
+            Arc::new(Link {
+                nature: nature.clone(),
+                process: group,
+                store,
+            })
+        };
+        let local_clock = LocalClock::new(nature.clock.clone());
+        let clock: Arc<dyn Clock> = local_clock.clone();
+        let partitions = stores.partitions;
+        let mut hot = faulty::hot(&stores.hot, &link(Store::Hot), watch);
+        let batches = BatchSettings::default();
+        hot.gate = Arc::new(BatchedGate::new(hot.gate.clone(), clock.clone(), batches));
+        let ledger = faulty::ledger(&stores.ledger, &link(Store::Ledger), watch);
+        let payments = faulty::payments(&stores.payments(), &link(Store::Provider), watch);
+        let (hot, ledger) = (&hot, &ledger);
+        let meters = Arc::new(Meters::default());
+        let wanted = Arc::new(WantedSales::default());
+        let remembered = Arc::new(RememberedAnswers::new(
+            hot,
+            ledger,
+            clock.clone(),
+            wanted.clone(),
+            meters.clone(),
+            partitions,
+        ));
+        let recover = Arc::new(RecoverPartition::new(hot, ledger, meters.clone()));
+        let relay = RelayUpdates::new(hot, ledger, wanted.clone(), meters.clone());
+        let relay = Arc::new(relay);
+        let load = Arc::new(LoadSale::new(
+            hot,
+            ledger,
+            recover.clone(),
+            clock.clone(),
+            meters.clone(),
+            partitions,
+        ));
+        let steer = Arc::new(SteerSale::new(
+            hot,
+            ledger,
+            relay.clone(),
+            load.clone(),
+            clock.clone(),
+        ));
+        let orders = Arc::new(ReadOrders::new(hot, ledger, clock.clone()));
+        let balance = Arc::new(ReadBalance::new(hot, ledger, clock.clone()));
+        let owner = |of: &str| LeaseOwner(format!("{}:{of}", group.0));
+        Self {
+            purchase: PurchaseVoucher::new(
+                hot,
+                ledger,
+                clock.clone(),
+                wanted.clone(),
+                remembered.clone(),
+            ),
+            pay: PayOrder::new(ledger, payments.clone(), orders.clone(), clock.clone()),
+            cancel: CancelOrder::new(hot, ledger, orders.clone(), relay.clone(), clock.clone()),
+            refund: RefundOrder::new(ledger, relay.clone(), clock.clone()),
+            hear: HearPayment::new(ledger, orders.clone(), clock.clone()),
+            send_refunds: SendRefunds::new(ledger, payments),
+            place: WaitlistPlace::new(hot, ledger, clock.clone(), wanted.clone()),
+            expire: ExpireOrders::new(hot, ledger, relay.clone(), meters.clone()),
+            draft: DraftVoucher::new(ledger),
+            adjust: AdjustStock::new(hot, ledger, steer.clone(), clock.clone()),
+            upkeep: GateUpkeep::new(hot, ledger, steer.clone(), relay.clone(), wanted.clone()),
+            parked: SettleParked::new(ledger, relay.clone(), clock.clone()),
+            retire: RetireSales::new(hot, ledger, relay.clone(), partitions),
+            publish: PublishEvents::new(ledger, vec![hot.notifier.clone()], owner("events")),
+            reconcile: Reconcile::new(
+                hot,
+                ledger,
+                balance,
+                relay.clone(),
+                wanted.clone(),
+                clock.clone(),
+                partitions,
+                owner("reconcile"),
+            ),
+            nature: nature.clone(),
+            group,
+            local_clock,
+            hot: hot.clone(),
+            ledger: ledger.clone(),
+            partitions,
+            orders,
+            steer,
+            relay,
+            load,
+            recover,
+            wanted,
+            remembered,
+            meters,
+            clock,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The stores behind every way, as they are: for misfortune, and for those who judge.
+
+use std::num::NonZeroU16;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt as _;
+use seckill_application::Fault;
+use seckill_application::ports::{
+    Clock, Entry, EntryId, HotPath, LedgerPorts, PartitionHead, Payments, StreamReply,
+};
+use seckill_domain::{OrderId, PartitionId, Partitions, Timestamp};
+use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger, SandboxPayments, VirtualClock};
+
+use crate::bug::Bug;
+
+/// Most entries that a look into a stream takes.
+const ENTRIES_MAX: usize = 512;
+
+/// A clock that may be wrong, over the one time that there is.
+pub struct LocalClock {
+    time: Arc<VirtualClock>,
+    off_ms: AtomicI64,
+}
+
+impl LocalClock {
+    /// A clock that is right.
+    pub fn new(time: Arc<VirtualClock>) -> Arc<Self> {
+        let off_ms = AtomicI64::new(0);
+        Arc::new(Self { time, off_ms })
+    }
+
+    /// Sets it so much ahead of the time, or behind.
+    pub fn set_off(&self, millis: i64) {
+        self.off_ms.store(millis, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Clock for LocalClock {
+    fn now(&self) -> Timestamp {
+        let off_ms = self.off_ms.load(Ordering::Relaxed);
+        Timestamp::from_millis(self.time.now().as_millis() + off_ms)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.time.monotonic()
+    }
+
+    async fn sleep(&self, pause: Duration) {
+        self.time.sleep(pause).await;
+    }
+}
+
+/// The stores of a run.
+pub struct Stores {
+    /// The hot store.
+    pub memory: MemoryHotPath,
+    /// Its ports.
+    pub hot: HotPath,
+    /// Its clock.
+    pub hot_clock: Arc<LocalClock>,
+    /// The ledger's ports.
+    pub ledger: LedgerPorts,
+    /// The payment provider.
+    pub provider: Arc<SandboxPayments>,
+    /// How many partitions there are.
+    pub partitions: Partitions,
+}
+
+impl Stores {
+    /// Empty stores. `undo_depth` is how many writes the hot store can lose.
+    pub fn new(time: &Arc<VirtualClock>, undo_depth: usize, bug: Option<Bug>) -> Self {
+        let partitions = Partitions::new(NonZeroU16::new(2).expect("not zero"));
+        let hot_clock = LocalClock::new(time.clone());
+        let options = HotPathOptions {
+            undo_depth,
+            backlog_limit: 60,
+            ..HotPathOptions::new(partitions)
+        };
+        let _ = bug;
+        let memory = MemoryHotPath::new(options, hot_clock.clone());
+        let ledger = MemoryLedger::new(time.clone(), partitions);
+        Self {
+            hot: memory.ports(),
+            memory,
+            hot_clock,
+            ledger: ledger.ports(),
+            provider: Arc::new(SandboxPayments::default()),
+            partitions,
+        }
+    }
+
+    /// The payment provider as a port.
+    pub fn payments(&self) -> Arc<dyn Payments> {
+        self.provider.clone()
+    }
+
+    /// How far the ledger is.
+    pub fn head(&self, partition: PartitionId) -> PartitionHead {
+        now(self.ledger.admissions.head(partition))
+    }
+
+    /// What stands in a partition's stream and is not in the ledger.
+    pub fn in_flight(&self, partition: PartitionId) -> Vec<(EntryId, Entry)> {
+        let head = self.head(partition);
+        let mut found = Vec::new();
+        let mut after = head.entry;
+        loop {
+            let read = self
+                .hot
+                .stream
+                .read_after(partition, head.epoch, after, ENTRIES_MAX);
+            let StreamReply::Entries(read) = now(read) else {
+                return found;
+            };
+            let Some(last) = read.last() else {
+                return found;
+            };
+            after = last.id;
+            found.extend(
+                read.into_iter()
+                    .filter_map(|it| Some((it.id, it.body.ok()?))),
+            );
+        }
+    }
+
+    /// Whether the ledger has an order, parked or not.
+    pub fn has(&self, order: OrderId) -> bool {
+        !now(self.ledger.ledger.stages(&[order])).is_empty()
+    }
+}
+
+/// The answer of a store that never waits.
+pub fn now<T>(call: impl Future<Output = Result<T, Fault>>) -> T {
+    call.now_or_never()
+        .expect("a store answers at once")
+        .unwrap_or_else(|fault| panic!("{}", fault.chain()))
+}
