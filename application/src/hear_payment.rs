@@ -21,6 +21,18 @@ pub struct PaymentNotice {
     pub amount: Money,
 }
 
+/// What became of a notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HearReply {
+    /// The money is accounted for, now or by an earlier notice of the same payment.
+    Settled(PaymentOutcome),
+    /// The order is granted and its row has not come in time: the provider tries again.
+    OrderQueued,
+    /// An earlier notice of this very payment named another order or another amount. One of the two
+    /// is wrong, which only a person can tell; the first one stands.
+    Contradicted,
+}
+
 /// Settles money that has moved: it pays its order, or it leaves a refund record. Never silence.
 pub struct HearPayment {
     ledger: Arc<dyn Ledger>,
@@ -38,18 +50,16 @@ impl HearPayment {
         }
     }
 
-    /// Settles a notice. Repeatable by payment: a repeat is answered as the first was. `None` if the
-    /// order is granted and its row does not come in time: the provider tries again.
-    pub async fn run(&self, notice: &PaymentNotice) -> Result<Option<PaymentOutcome>, Fault> {
+    /// Settles a notice. Repeatable by payment: a repeat is answered as the first was. Waits up to
+    /// 2 s for an order that is queued.
+    pub async fn run(&self, notice: &PaymentNotice) -> Result<HearReply, Fault> {
         if self.orders.is_still_queued(notice.order).await? {
-            return Ok(None);
+            return Ok(HearReply::OrderQueued);
         }
-        retrying(&*self.clock, || self.settle(notice))
-            .await
-            .map(Some)
+        retrying(&*self.clock, || self.settle(notice)).await
     }
 
-    async fn settle(&self, notice: &PaymentNotice) -> Result<PaymentOutcome, Fault> {
+    async fn settle(&self, notice: &PaymentNotice) -> Result<HearReply, Fault> {
         let mut unit = self.ledger.begin().await?;
         let mut order = unit.lock_order(notice.order).await?;
         let before = order.as_ref().map(Order::status);
@@ -70,7 +80,7 @@ impl HearPayment {
             outcome,
         };
         if let Some(first) = unit.record_payment(&record).await? {
-            return Ok(first.outcome);
+            return Ok(Self::as_the_first(notice, &first));
         }
         if let (Some(order), Some(OrderStatus::PendingPayment), PaymentOutcome::Paid) =
             (&order, before, outcome)
@@ -97,7 +107,17 @@ impl HearPayment {
             }
         }
         unit.commit().await?;
-        Ok(outcome)
+        Ok(HearReply::Settled(outcome))
+    }
+
+    fn as_the_first(notice: &PaymentNotice, first: &PaymentRecord) -> HearReply {
+        if (first.order, first.amount) == (notice.order, notice.amount) {
+            return HearReply::Settled(first.outcome);
+        }
+        tracing::error!(payment = %notice.payment, order = %notice.order, amount = notice.amount.minor,
+            first_order = %first.order, first_amount = first.amount.minor,
+            "the provider contradicts itself about a payment");
+        HearReply::Contradicted
     }
 }
 

@@ -47,7 +47,7 @@ pub use expire_orders::ExpireOrders;
 pub use fault::{Effect, Fault};
 pub use follow_order::FollowOrder;
 pub use gate_upkeep::GateUpkeep;
-pub use hear_payment::{HearPayment, PaymentNotice};
+pub use hear_payment::{HearPayment, HearReply, PaymentNotice};
 pub use load_sale::{LoadSale, Loaded};
 pub use meters::Meters;
 pub use pay_order::{PayOrder, PayReply};

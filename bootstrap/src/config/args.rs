@@ -196,7 +196,7 @@ pub(crate) struct HttpArgs {
     #[arg(long, env = "SECKILL_REQUEST_DEADLINE_MS", value_name = "MS", default_value = "5000",
           value_parser = value_parser!(u64).range(100..=60_000))]
     pub(crate) request_deadline_ms: u64,
-    /// How long the head of a request may take, and a connection be idle, in milliseconds (100 to
+    /// How long the head of a request may take once it has begun, in milliseconds (100 to
     /// 600000)
     #[arg(long, env = "SECKILL_HEADER_TIMEOUT_MS", value_name = "MS", default_value = "10000",
           value_parser = value_parser!(u64).range(100..=600_000))]

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use seckill_application::ports::PaymentOutcome;
-use seckill_application::{CancelReply, PayReply, PaymentNotice, RefundReply};
+use seckill_application::{CancelReply, HearReply, PayReply, PaymentNotice, RefundReply};
 use seckill_domain::{
     Currency, Forbidden, Money, OrderId, OrderStatus, Refund, RefundReason, Stage,
 };
@@ -18,7 +18,11 @@ fn notice(id: &str, order: OrderId, minor: u64) -> PaymentNotice {
 }
 
 fn hear(world: &World, notice: &PaymentNotice) -> Option<PaymentOutcome> {
-    world.run(world.hear.run(notice)).unwrap()
+    match world.run(world.hear.run(notice)).unwrap() {
+        HearReply::Settled(outcome) => Some(outcome),
+        HearReply::OrderQueued => None,
+        HearReply::Contradicted => panic!("{notice:?} contradicts an earlier one"),
+    }
 }
 
 fn heard(world: &World, id: &str, order: OrderId) -> PaymentOutcome {
@@ -159,8 +163,10 @@ fn a_notice_that_comes_again_is_answered_as_the_first_was() {
         assert_eq!(hear(&world, &wrong), wrong_outcome);
         assert_eq!(heard(&world, "pay-1", paid), PaymentOutcome::Paid);
         assert_eq!(heard(&world, "pay-2", late), too_late);
-        let other = notice("pay-2", paid, PRICE_MINOR);
-        assert_eq!(hear(&world, &other), Some(too_late), "the id counts");
+        for contradicting in [notice("pay-2", paid, PRICE_MINOR), notice("pay-2", late, 1)] {
+            let heard = world.run(world.hear.run(&contradicting)).unwrap();
+            assert_eq!(heard, HearReply::Contradicted);
+        }
     }
     assert_eq!(refunds(&world).len(), 3);
     world.assert_sound(voucher);
@@ -175,11 +181,9 @@ fn notices_at_once_are_settled_once() {
         .map(|n| notice(&format!("pay-{}", n % 3), order, PRICE_MINOR))
         .collect();
     let outcomes = world.run(join_all(notices.iter().map(|it| world.hear.run(it))));
-    let outcomes: Vec<PaymentOutcome> = outcomes
-        .into_iter()
-        .map(|it| it.unwrap().unwrap())
-        .collect();
-    let paid = outcomes.iter().filter(|it| **it == PaymentOutcome::Paid);
+    let outcomes: Vec<HearReply> = outcomes.into_iter().map(Result::unwrap).collect();
+    let is_paid = |it: &&HearReply| **it == HearReply::Settled(PaymentOutcome::Paid);
+    let paid = outcomes.iter().filter(is_paid);
     assert_eq!(paid.count(), 4, "one payment, four times told");
     assert_eq!(reasons(&world), [RefundReason::SecondPayment; 2]);
 }
@@ -206,8 +210,8 @@ fn money_for_a_queued_order_is_asked_to_come_again() {
     let order = world.granted(voucher, 1, 1);
     let in_time = notice("pay-1", order, PRICE_MINOR);
     // The writer does not work.
-    let none = world.alone(world.hear.run(&in_time)).unwrap();
-    assert_eq!(none, None);
+    let queued = world.alone(world.hear.run(&in_time)).unwrap();
+    assert_eq!(queued, HearReply::OrderQueued);
     assert_eq!(refunds(&world), []);
     assert_eq!(hear(&world, &in_time), Some(PaymentOutcome::Paid));
 }
@@ -226,7 +230,8 @@ fn money_for_one_who_was_promoted_just_now_is_not_late() {
         "not written yet"
     );
     let in_time = notice("pay-2", waiting, PRICE_MINOR);
-    assert_eq!(world.alone(world.hear.run(&in_time)).unwrap(), None);
+    let queued = world.alone(world.hear.run(&in_time)).unwrap();
+    assert_eq!(queued, HearReply::OrderQueued);
     assert_eq!(hear(&world, &in_time), Some(PaymentOutcome::Paid));
     assert_eq!(world.status(waiting), OrderStatus::Paid);
     assert_eq!(refunds(&world), []);

@@ -1,8 +1,8 @@
 //! Messages that cannot be applied: they block nobody, their units are counted, and an
 //! administrator settles them.
 
-use seckill_application::PaymentNotice;
 use seckill_application::ports::{ParkReason, ParkedMessage, ParkedReply, PaymentOutcome};
+use seckill_application::{HearReply, PaymentNotice};
 use seckill_domain::{Claim, Decision, Held, OrderId, OrderStatus, RejectReason, Stage, VoucherId};
 
 use crate::world::{MINUTE, Offer, PARTITION, PRICE_MINOR, World, buyer, money, payment};
@@ -204,9 +204,10 @@ fn money_for_a_parked_order_is_asked_to_come_again() {
         order: claim.order,
         amount: money(PRICE_MINOR),
     };
-    assert_eq!(world.run(world.hear.run(&notice)).unwrap(), None);
+    let queued = world.run(world.hear.run(&notice)).unwrap();
+    assert_eq!(queued, HearReply::OrderQueued);
     let id = waiting(&world)[0].id;
     world.run(world.parked.replay(id)).unwrap();
     let outcome = world.run(world.hear.run(&notice)).unwrap();
-    assert_eq!(outcome, Some(PaymentOutcome::Paid));
+    assert_eq!(outcome, HearReply::Settled(PaymentOutcome::Paid));
 }

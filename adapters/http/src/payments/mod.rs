@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use seckill_application::PaymentNotice;
 use seckill_application::ports::PaymentOutcome;
+use seckill_application::{HearReply, PaymentNotice};
 use seckill_domain::{Currency, Money, OrderId, PaymentId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -22,6 +22,7 @@ pub(crate) fn routes() -> OpenApiRouter<Ctx> {
     let problems = [
         openapi::bad_signature(),
         Problem::OrderQueued,
+        Problem::PaymentUsed,
         Problem::field("payment_id", PAYMENT_ID),
     ];
     openapi::answers(&mut routes, "hearPayment", &problems);
@@ -137,7 +138,8 @@ impl SettlementBody {
 /// For the payment provider. Money pays its order, or a refund record is left: also for an order
 /// that does not exist, that is over or paid by another payment, and for a wrong amount; all of
 /// that is 200, because there is nothing to send again. Repeatable by `payment_id`: a repeat is
-/// answered as the first was.
+/// answered as the first was, and a notice of the same payment for another order or
+/// amount is refused.
 #[utoipa::path(post, path = "/v1/payments/notifications", operation_id = "hearPayment", tag = "payments",
     params(SignatureHeaders), request_body = NoticeBody,
     responses((status = 200, description = "Written down: what became of the payment.", body = SettlementBody,
@@ -152,9 +154,12 @@ async fn hear_payment(
     let notice = PaymentNotice::try_from(body)?;
     let payment = notice.payment.clone();
     let hearing = ctx.clone();
-    let outcome = ctx
+    let heard = ctx
         .finish(async move { hearing.api.hear.run(&notice).await })
         .await?;
-    let outcome = outcome.ok_or(Problem::OrderQueued)?;
-    Ok(Json(SettlementBody::of(&payment, outcome)))
+    match heard {
+        HearReply::Settled(outcome) => Ok(Json(SettlementBody::of(&payment, outcome))),
+        HearReply::OrderQueued => Err(Problem::OrderQueued),
+        HearReply::Contradicted => Err(Problem::PaymentUsed),
+    }
 }
