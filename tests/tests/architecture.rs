@@ -21,6 +21,8 @@ const OWNERS: [(&str, &str); 3] = [
     ("sqlx", "seckill-mysql"),
 ];
 const TESTS: &str = "seckill-tests";
+/// The benchmark stands where the tests stand.
+const BENCH: &str = "seckill-bench";
 const BINARY: &str = "seckill";
 
 const SOURCE_LINES_MAX: usize = 450;
@@ -171,7 +173,7 @@ fn dependencies_point_inwards() {
         "seckill-domain" => Some(0),
         "seckill-application" => Some(1),
         BINARY => Some(3),
-        TESTS => Some(4),
+        TESTS | BENCH => Some(4),
         name => ADAPTERS.contains(&name).then_some(2),
     };
     for (package, dependencies) in direct_dependencies(&metadata, DependencyKind::Normal) {
@@ -193,7 +195,7 @@ fn each_technology_belongs_to_one_adapter() {
         for (package, dependencies) in direct_dependencies(&metadata, kind) {
             for (technology, owner) in OWNERS {
                 let uses = dependencies.contains(technology);
-                let may = package == owner || package == TESTS;
+                let may = package == owner || package == TESTS || package == BENCH;
                 assert!(!uses || may, "{package} uses {technology}");
             }
         }
