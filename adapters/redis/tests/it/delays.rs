@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use seckill_domain::{OrderId, Timestamp};
+use seckill_redis::ScriptEdit;
 
 use crate::stage::{Stage, pause};
 
@@ -75,6 +76,28 @@ async fn calls_of(stage: &Stage, command: &str) -> u64 {
         let (calls, _) = line.split_once(',').expect("more than a count");
         calls.parse().expect("a count")
     })
+}
+
+/// With the guard off, every worker gets every order.
+#[tokio::test]
+async fn a_claim_is_what_keeps_others_off() {
+    for (guarded, others) in [(true, 0), (false, 1)] {
+        let stage = Stage::with(&[], |config| {
+            if !guarded {
+                config.script_edits.push(ScriptEdit {
+                    file: "delay_claim",
+                    find: "redis.call('ZADD', KEYS[1], unpack(moved))",
+                    replace: "",
+                });
+            }
+        })
+        .await;
+        let delays = &stage.hot.delays;
+        let due = [(OrderId::new(7), Timestamp::from_millis(1))];
+        delays.schedule(&due).await.unwrap();
+        assert_eq!(delays.claim_due(10, HOLD).await.unwrap().len(), 1);
+        assert_eq!(delays.claim_due(10, HOLD).await.unwrap().len(), others);
+    }
 }
 
 #[tokio::test]

@@ -145,15 +145,27 @@ async fn losing_the_registry_repeats_no_id() {
     }
 }
 
+const WORKER: &str = include_str!("../../../../lua/ids_worker.lua");
+
 /// What somebody would be told who asks Redis for a number himself.
 async fn ask_for(server: &Server, token: &str, number: u64, held_ms: i64) -> Vec<String> {
+    ask_by(WORKER, server, token, number, held_ms).await
+}
+
+async fn ask_by(
+    script: &str,
+    server: &Server,
+    token: &str,
+    number: u64,
+    held_ms: i64,
+) -> Vec<String> {
     let client = redis::Client::open(server.url()).expect("a URL");
     let mut raw = client
         .get_multiplexed_async_connection()
         .await
         .expect("a connection");
     redis::cmd("EVAL")
-        .arg(include_str!("../../../../lua/ids_worker.lua"))
+        .arg(script)
         .arg(&["1", "seckill:order_ids:workers", token])
         .arg(&[number.to_string(), held_ms.to_string()])
         .arg(&["0", "300", "1024"])
@@ -200,6 +212,22 @@ async fn whoever_holds_a_number_goes_on_after_a_wipe_and_nobody_takes_it() {
     let newcomer = ask_for(&server, "newcomer", mine, 0).await;
     assert_eq!(newcomer[0], "LEASED");
     assert_eq!(newcomer[1], ((mine + 1) % 1_024).to_string());
+}
+
+/// With the guard off, the newcomer issues ids under the number that the holder still issues under.
+#[tokio::test]
+async fn the_floor_is_what_keeps_newcomers_off() {
+    let guard = "elseif now <= floor then";
+    assert_eq!(WORKER.matches(guard).count(), 1);
+    let server = Server::start(&[]).await;
+    let held = redis_now(&server).await + 300;
+    let unguarded = WORKER.replacen(guard, "elseif false then", 1);
+    let newcomer = ask_by(&unguarded, &server, "newcomer", 7, 0).await;
+    assert_eq!(newcomer[..2], ["LEASED", "7"]);
+    let start: i64 = newcomer[2].parse().unwrap();
+    assert!(start < held, "the ranges meet");
+    let holder = ask_for(&server, "holder", 7, held).await;
+    assert_eq!(holder[0], "WAIT", "and the holder has lost it");
 }
 
 #[tokio::test]
