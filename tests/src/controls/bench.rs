@@ -16,10 +16,11 @@ use sqlx::mysql::MySqlPoolOptions;
 
 use super::machine_clock::MachineClock;
 use super::{Branch, Switch};
+use crate::harness::{Gate, Ledger};
 use crate::stack::{self, FreshDatabase};
 
 /// One partition, so that everything in a scenario passes through one stream.
-pub(super) const PARTITIONS: Partitions = Partitions::new(NonZeroU16::MIN);
+pub const PARTITIONS: Partitions = Partitions::new(NonZeroU16::MIN);
 
 /// The ports of one process.
 #[derive(Clone)]
@@ -140,6 +141,16 @@ impl Bench {
     fn key(&self, voucher: VoucherId, piece: &str) -> String {
         let partition = PARTITIONS.of(voucher);
         format!("{{{}:p{partition}}}:v{voucher}:{piece}", self.namespace)
+    }
+
+    /// A look behind the gate.
+    pub async fn gate(&self) -> Gate {
+        Gate::connect(&self.redis_url, &self.namespace).await
+    }
+
+    /// A look into the ledger.
+    pub async fn rows(&self) -> Ledger {
+        Ledger::connect(self.database.url()).await
     }
 
     /// Deletes one of a voucher's keys, which must be there: as eviction, a hand on `redis-cli`, or

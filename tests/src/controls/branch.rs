@@ -1,14 +1,18 @@
 //! The use cases of one process.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_application::ports::NewVoucher;
+use futures::FutureExt as _;
+use futures::join;
+use seckill_application::ports::{Clock, LeaseOwner, NewVoucher, Notifier};
 use seckill_application::{
-    AdjustStock, CancelOrder, CancelReply, DraftVoucher, ExpireOrders, LoadSale, Meters,
-    OrderWriter, PayOrder, Purchase, PurchaseRequest, PurchaseVoucher, ReadBalance, ReadOrders,
-    RecoverPartition, RelayUpdates, RememberedAnswers, SteerCommand, SteerReply, SteerSale, Step,
-    WantedSales, WriterSettings,
+    AdjustStock, Balance, CancelOrder, CancelReply, DraftVoucher, ExpireOrders, GateUpkeep,
+    HearPayment, LoadSale, Meters, OrderWriter, PayOrder, PublishEvents, Purchase, PurchaseRequest,
+    PurchaseVoucher, ReadBalance, ReadOrders, Reconcile, RecoverPartition, RefundOrder,
+    RelayUpdates, RememberedAnswers, RetireSales, SettleParked, SteerCommand, SteerReply,
+    SteerSale, Step, WantedSales, WriterSettings,
 };
 use seckill_domain::invariants::Tally;
 use seckill_domain::{
@@ -47,16 +51,27 @@ pub struct Branch {
     pub expire: ExpireOrders,
     /// Loads sales.
     pub load: LoadSale,
+    /// Hears that money moved.
+    pub hear: HearPayment,
     /// Reads orders.
     pub orders: Arc<ReadOrders>,
+    /// Settles what could not be applied.
+    pub parked: SettleParked,
     /// Pays.
     pub pay: PayOrder,
+    /// Sends money and units back.
+    pub refund: RefundOrder,
     /// Has the gate follow the ledger.
     pub relay: Arc<RelayUpdates>,
+    /// Takes sales that are over out of the gate.
+    pub retire: RetireSales,
+    /// Publishes, pauses, resumes and closes.
+    pub steer: Arc<SteerSale>,
+    /// Keeps the gate complete.
+    pub upkeep: GateUpkeep,
     draft: DraftVoucher,
-    steer: Arc<SteerSale>,
     purchase: PurchaseVoucher,
-    balance: ReadBalance,
+    balance: Arc<ReadBalance>,
     recover: Arc<RecoverPartition>,
     wanted: Arc<WantedSales>,
     meters: Arc<Meters>,
@@ -99,6 +114,8 @@ impl Branch {
             cancel: CancelOrder::new(hot, ledger, orders.clone(), relay.clone(), clock.clone()),
             expire: ExpireOrders::new(hot, ledger, relay.clone(), meters.clone()),
             load: load(),
+            hear: HearPayment::new(ledger, orders.clone(), clock.clone()),
+            parked: SettleParked::new(ledger, relay.clone(), clock.clone()),
             pay: PayOrder::new(
                 ledger,
                 Arc::new(SandboxPayments::default()),
@@ -107,7 +124,10 @@ impl Branch {
             ),
             draft: DraftVoucher::new(ledger),
             purchase: PurchaseVoucher::new(hot, ledger, clock.clone(), at_gate.0, at_gate.1),
-            balance: ReadBalance::new(hot, ledger, clock.clone()),
+            balance: Arc::new(ReadBalance::new(hot, ledger, clock.clone())),
+            refund: RefundOrder::new(ledger, relay.clone(), clock.clone()),
+            retire: RetireSales::new(hot, ledger, relay.clone(), PARTITIONS),
+            upkeep: GateUpkeep::new(hot, ledger, steer.clone(), relay.clone(), wanted.clone()),
             orders,
             relay,
             steer,
@@ -120,15 +140,25 @@ impl Branch {
 
     /// Puts a voucher on sale.
     pub async fn on_sale(&self, offer: Offer) -> Voucher {
+        let draft = self.drafted(offer).await;
+        self.steered(&draft, SteerCommand::Publish).await
+    }
+
+    /// Prepares a voucher.
+    pub async fn drafted(&self, offer: Offer) -> Voucher {
         let new = NewVoucher {
             terms: terms(offer),
             total_units: offer.units,
         };
         let draft = self.draft.run(&new).await.unwrap();
-        let id = draft.expect("settings that fit").id;
-        match self.steer.run(id, SteerCommand::Publish).await.unwrap() {
+        draft.expect("settings that fit")
+    }
+
+    /// Carries a command out that is possible.
+    pub async fn steered(&self, voucher: &Voucher, command: SteerCommand) -> Voucher {
+        match self.steer.run(voucher.id, command).await.unwrap() {
             SteerReply::Done(voucher) => voucher,
-            reply => panic!("not published: {reply:?}"),
+            reply => panic!("not done: {reply:?}"),
         }
     }
 
@@ -223,10 +253,43 @@ impl Branch {
         drain(&mut self.writer("settler").await).await;
     }
 
+    /// Loads the sales that somebody found missing, while a writer does its work.
+    pub async fn load_wanted(&self, writer: &mut OrderWriter) {
+        while let Some(voucher) = self.wanted.next().now_or_never() {
+            let load = self.load.run(voucher, Duration::ZERO);
+            beside(writer, load).await.unwrap();
+        }
+    }
+
+    /// A reconciler with a clock of its own, since it pauses.
+    pub fn reconcile(&self, owner: &str, clock: Arc<dyn Clock>) -> Reconcile {
+        Reconcile::new(
+            &self.stores.hot,
+            &self.stores.ledger,
+            self.balance.clone(),
+            self.relay.clone(),
+            self.wanted.clone(),
+            clock,
+            PARTITIONS,
+            LeaseOwner(owner.to_owned()),
+        )
+    }
+
+    /// A relay of events.
+    pub fn publisher(&self, owner: &str, notifiers: Vec<Arc<dyn Notifier>>) -> PublishEvents {
+        let owner = LeaseOwner(owner.to_owned());
+        PublishEvents::new(&self.stores.ledger, notifiers, owner)
+    }
+
     /// Where a voucher's units are.
     pub async fn tally(&self, voucher: &Voucher) -> Tally {
+        self.balance(voucher).await.tally
+    }
+
+    /// Where a voucher's units are, and whether that adds up.
+    pub async fn balance(&self, voucher: &Voucher) -> Balance {
         let balance = self.balance.run(voucher.id).await.unwrap();
-        balance.expect("a voucher").tally
+        balance.expect("a voucher")
     }
 
     /// Units that the gate has free; the voucher may be out of the gate.
@@ -246,6 +309,23 @@ pub async fn drain(writer: &mut OrderWriter) {
         }
     }
     panic!("there is always more to apply");
+}
+
+/// The outcome of some work beside which a writer does its own.
+pub async fn beside<T>(writer: &mut OrderWriter, work: impl Future<Output = T>) -> T {
+    let is_done = Cell::new(false);
+    let working = async {
+        let outcome = work.await;
+        is_done.set(true);
+        outcome
+    };
+    let writing = async {
+        while !is_done.get() {
+            let step = writer.step().await.unwrap();
+            assert_ne!(step, Step::Fenced, "somebody else writes");
+        }
+    };
+    join!(working, writing).0
 }
 
 fn terms(offer: Offer) -> VoucherTerms {

@@ -15,16 +15,20 @@ mod branch;
 mod checkpoint;
 mod control;
 mod findings;
+mod hasty_clock;
+mod interrupted;
 mod machine_clock;
 mod switch;
 mod switches;
 mod tampered;
 
-pub use bench::{Bench, Stores, memory};
-pub use branch::{Branch, Offer, drain};
+pub use bench::{Bench, PARTITIONS, Stores, memory};
+pub use branch::{Branch, Offer, beside, drain};
 pub use checkpoint::Checkpoint;
 pub use control::{Control, Pair};
 pub use findings::{Failure, Findings};
+pub use hasty_clock::HastyClock;
+pub use interrupted::{Cut, Fuse, interrupted};
 pub use switch::Switch;
 pub use switches::{gate, ledger};
 pub use tampered::{

@@ -157,7 +157,10 @@ pub mod ledger {
     )];
 
     /// The sweep locks the orders that it expires.
-    pub static SWEEP_LOCKS: &[Switch] = &[Switch::statement(" FOR UPDATE SKIP LOCKED", "")];
+    pub static SWEEP_LOCKS: &[Switch] = &[Switch::statement(
+        "o.id LIMIT ? FOR UPDATE SKIP LOCKED",
+        "o.id LIMIT ?",
+    )];
 
     /// No guard: puts the clock of a sweep an hour ahead, so that nobody has to wait for deadlines.
     pub static AN_HOUR_LATER: &[Switch] = &[

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -128,6 +128,15 @@ impl Wire {
         }
     }
 
+    /// Sends a call whose answer goes on for a while, and returns when it begins.
+    pub(super) async fn open(&self, call: Call) -> Result<Response<Incoming>, Lost> {
+        let begun = self.http.request(call.request(&self.base));
+        match tokio::time::timeout(PATIENCE, begun).await {
+            Ok(begun) => begun.map_err(|error| Lost(chain(&error))),
+            Err(_) => Err(Lost(format!("none within {PATIENCE:?}"))),
+        }
+    }
+
     pub(super) async fn send(&self, call: Call) -> Result<Reply, Lost> {
         let answered = async {
             let response = self
@@ -149,7 +158,7 @@ impl Wire {
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let words: Vec<String> = causes.map(ToString::to_string).collect();
     words.join(": ")

@@ -12,7 +12,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    pub(super) async fn connect(url: &str, namespace: &str) -> Self {
+    /// Looks into a namespace of a Redis.
+    pub async fn connect(url: &str, namespace: &str) -> Self {
         let connection = redis::Client::open(url)
             .expect("an address of Redis")
             .get_multiplexed_async_connection()
@@ -22,6 +23,15 @@ impl Gate {
             connection,
             namespace: namespace.to_owned(),
         }
+    }
+
+    /// The name of a key that belongs to no partition.
+    pub(super) fn name(&self, piece: &str) -> String {
+        format!("{}:{piece}", self.namespace)
+    }
+
+    pub(super) fn connection(&self) -> MultiplexedConnection {
+        self.connection.clone()
     }
 
     /// Every key of the deployment with its type.

@@ -31,7 +31,8 @@ impl HeldWriters {
 }
 
 impl Ledger {
-    pub(super) async fn connect(url: &str) -> Self {
+    /// Looks into a database.
+    pub async fn connect(url: &str) -> Self {
         let pool = MySqlPoolOptions::new()
             .max_connections(2)
             .connect(url)
@@ -135,6 +136,13 @@ impl Ledger {
     pub async fn waiting_updates(&self) -> i64 {
         self.number("SELECT COUNT(*) FROM gate_updates WHERE version >= ?", 0)
             .await
+    }
+
+    /// Changes rows by hand. Returns how many.
+    pub async fn change(&self, statement: &'static str, about: u64) -> u64 {
+        let changed = sqlx::query(statement).bind(about).execute(&self.pool).await;
+        let changed = changed.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        changed.rows_affected()
     }
 
     async fn number(&self, query: &'static str, argument: u64) -> i64 {

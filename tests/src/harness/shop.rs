@@ -19,7 +19,7 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 /// down in its history.
 #[derive(Debug, Clone)]
 pub struct Shop {
-    wire: Wire,
+    pub(super) wire: Wire,
     history: Arc<History>,
 }
 
@@ -82,9 +82,13 @@ impl Shop {
 
     /// Adds units, or takes free ones out.
     pub async fn adjust(&self, voucher: VoucherId, delta: i64) -> Reply {
-        let path = format!("/v1/admin/vouchers/{voucher}/stock-adjustments");
-        let body = json!({"delta": delta, "reason": "counted again"});
-        self.ask(Call::post(path).by_admin().json(&body)).await
+        self.ask(adjustment(voucher, delta)).await
+    }
+
+    /// The same, under a key.
+    pub async fn adjust_once(&self, voucher: VoucherId, delta: i64, key: &str) -> Reply {
+        self.ask(adjustment(voucher, delta).header("idempotency-key", key))
+            .await
     }
 
     /// One unit, please; however that ends.
@@ -179,7 +183,7 @@ impl Shop {
         order
     }
 
-    /// Pays; however that ends.
+    /// Pays, with a payment of that name for this order; however that ends.
     pub async fn try_pay(
         &self,
         order: OrderId,
@@ -188,7 +192,7 @@ impl Shop {
     ) -> Result<Reply, Lost> {
         let call = Call::post(format!("/v1/orders/{order}/payments"))
             .by(buyer)
-            .json(&json!({"payment_id": payment}));
+            .json(&json!({"payment_id": payment_id(order, payment)}));
         let asked = Asked::Pay {
             order,
             payment: payment.to_owned(),
@@ -299,4 +303,16 @@ impl Shop {
             .collect();
         (!values.is_empty()).then(|| values.iter().sum())
     }
+}
+
+/// The provider's id of a payment, which is the name that a test gives it and the order that it is
+/// for: providers never give two payments the same id.
+pub fn payment_id(order: OrderId, name: &str) -> String {
+    format!("{name}.{order}")
+}
+
+fn adjustment(voucher: VoucherId, delta: i64) -> Call {
+    let path = format!("/v1/admin/vouchers/{voucher}/stock-adjustments");
+    let body = json!({"delta": delta, "reason": "counted again"});
+    Call::post(path).by_admin().json(&body)
 }

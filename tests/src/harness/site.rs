@@ -9,6 +9,7 @@ use tokio::sync::OnceCell;
 use super::gate::Gate;
 use super::ledger::Ledger;
 use super::process::Process;
+use super::provider::{self, PAYMENTS_SECRET};
 use super::shop::Shop;
 use crate::stack::{self, FreshDatabase, PrivateStack, RealStack};
 
@@ -47,7 +48,7 @@ impl Site {
         Self {
             program,
             stores,
-            settings: Vec::new(),
+            settings: vec![(PAYMENTS_SECRET.to_owned(), provider::SECRET.to_owned())],
             standing: None,
         }
     }
@@ -116,6 +117,13 @@ impl Site {
     #[must_use]
     pub fn with(mut self, setting: &str, value: &str) -> Self {
         self.settings.push((setting.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Processes started from now on do not have this setting.
+    #[must_use]
+    pub fn without(mut self, setting: &str) -> Self {
+        self.settings.retain(|(name, _)| name != setting);
         self
     }
 

@@ -1,8 +1,10 @@
 //! The life of an order after the grant, as the use cases live it: over the in-memory adapters,
 //! whose clock moves only when everybody waits.
 
+mod drive;
 mod expiry;
 mod money;
+mod offer;
 mod parked;
 mod payments;
 mod reconcile;

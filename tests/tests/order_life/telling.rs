@@ -141,10 +141,10 @@ fn events_are_kept_for_a_day() {
     let voucher = world.sale(Offer::of(10));
     let order = world.bought(voucher, 1, 1);
     while published(&world, "relay") > 0 {}
-    world.pass(23 * 60 * MINUTE);
+    world.skip(23 * 60 * MINUTE);
     let prune = |world: &World| world.alone(world.publisher("relay").prune()).unwrap();
     assert_eq!(prune(&world), 0);
-    world.pass(61 * MINUTE);
+    world.skip(61 * MINUTE);
     assert!(prune(&world) > 0);
     assert_eq!(events(&world, order, EventId::default()), []);
 }

@@ -144,7 +144,10 @@ impl<'a> Crowd<'a> {
     async fn expiry(&self) {
         while !self.is_over() {
             self.world.hot.delays.wait(SECOND).await.unwrap();
-            self.world.expire.on_time().await.unwrap();
+            // Now and then the sweep comes first.
+            if self.dice.roll(2) == 0 && self.world.expire.on_time().await.unwrap() > 0 {
+                self.seen.count("woken");
+            }
             if self.world.expire.sweep().await.unwrap() > 0 {
                 self.seen.count("swept");
             }
@@ -254,6 +257,7 @@ fn nothing_healthy_is_repaired_while_a_crowd_is_at_it() {
             "cancelled",
             "notified",
             "let be",
+            "woken",
             "swept",
             "waited",
             "left",

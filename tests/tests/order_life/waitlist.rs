@@ -263,7 +263,7 @@ fn a_long_list_is_drained_whole_when_its_time_is_over() {
         orders.push(order);
     }
     world.settle();
-    world.pass(crate::world::SALE);
+    world.skip(crate::world::SALE);
     world.run(world.upkeep.run()).unwrap();
     world.settle();
     let out = world.statuses(&orders).into_iter();

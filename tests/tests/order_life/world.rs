@@ -1,10 +1,8 @@
 //! The whole service in one process on a clock that stands still.
 
 use std::num::NonZeroU16;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures::future::{Either, select};
@@ -17,14 +15,17 @@ use seckill_application::{
     LoadSale, Meters, OrderWriter, PayOrder, PublishEvents, Purchase, PurchaseRequest,
     PurchaseVoucher, ReadBalance, ReadOrders, Reconcile, RecoverPartition, RefundOrder,
     RelayUpdates, RememberedAnswers, RetireSales, SendRefunds, SettleParked, SteerCommand,
-    SteerReply, SteerSale, Step, WaitlistPlace, WantedSales, WriterSettings,
+    SteerReply, SteerSale, WaitlistPlace, WantedSales, WriterSettings,
 };
 use seckill_domain::{
-    BuyerId, Money, Order, OrderId, OrderStatus, PartitionId, Partitions, PaymentId, SaleWindow,
-    Timestamp, Voucher, VoucherId, VoucherTerms,
+    BuyerId, Order, OrderId, OrderStatus, PartitionId, Partitions, PaymentId, Timestamp, Voucher,
+    VoucherId,
 };
 use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger, SandboxPayments, VirtualClock};
 use tokio::sync::Mutex;
+
+use crate::drive::drive;
+pub(crate) use crate::offer::{Offer, PRICE_MINOR, money};
 
 /// When every test begins.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_796_000_000_000);
@@ -34,43 +35,6 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 /// How long the sales of these tests last.
 pub(crate) const SALE: Duration = Duration::from_hours(24 * 365);
-pub(crate) const PRICE_MINOR: u64 = 8_000;
-
-/// Settings of a sale.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Offer {
-    pub(crate) units: u32,
-    pub(crate) limit: u32,
-    pub(crate) waitlist: u32,
-    pub(crate) payment_window: Duration,
-}
-
-impl Offer {
-    /// One unit per buyer, no waitlist, 15 minutes to pay.
-    pub(crate) const fn of(units: u32) -> Self {
-        Self {
-            units,
-            limit: 1,
-            waitlist: 0,
-            payment_window: Duration::from_mins(15),
-        }
-    }
-
-    pub(crate) const fn waitlist(self, waitlist: u32) -> Self {
-        Self { waitlist, ..self }
-    }
-
-    pub(crate) const fn limit(self, limit: u32) -> Self {
-        Self { limit, ..self }
-    }
-
-    pub(crate) const fn payment_window(self, payment_window: Duration) -> Self {
-        Self {
-            payment_window,
-            ..self
-        }
-    }
-}
 
 /// Every use case over one hot store and one ledger.
 pub(crate) struct World {
@@ -100,7 +64,6 @@ pub(crate) struct World {
     pub(crate) retire: RetireSales,
     pub(crate) follow: FollowOrder,
     pub(crate) wanted: Arc<WantedSales>,
-    pub(crate) remembered: Arc<RememberedAnswers>,
     partitions: Partitions,
     writer: Mutex<OrderWriter>,
 }
@@ -162,7 +125,7 @@ impl World {
             PARTITION,
             "writer".to_owned(),
             WriterSettings {
-                block: 20 * MS,
+                block: SECOND,
                 ..WriterSettings::default()
             },
             &hot,
@@ -173,13 +136,7 @@ impl World {
         );
         let writer = Mutex::new(drive(clock, writer).expect("a healthy start"));
         Self {
-            purchase: PurchaseVoucher::new(
-                &hot,
-                &ledger,
-                time.clone(),
-                wanted.clone(),
-                remembered.clone(),
-            ),
+            purchase: PurchaseVoucher::new(&hot, &ledger, time.clone(), wanted.clone(), remembered),
             pay: PayOrder::new(&ledger, sandbox.clone(), orders.clone(), time.clone()),
             cancel: CancelOrder::new(&hot, &ledger, orders.clone(), relay.clone(), time.clone()),
             refund: RefundOrder::new(&ledger, relay.clone(), time.clone()),
@@ -205,7 +162,6 @@ impl World {
             relay,
             load,
             wanted,
-            remembered,
             partitions,
             writer,
         }
@@ -312,7 +268,7 @@ impl World {
 
     pub(crate) fn new_draft(&self, offer: Offer) -> Voucher {
         let new = NewVoucher {
-            terms: terms(offer),
+            terms: offer.terms(),
             total_units: offer.units,
         };
         self.run(self.draft.run(&new)).unwrap().unwrap()
@@ -380,6 +336,11 @@ impl World {
         self.run(self.clock.sleep(time));
     }
 
+    /// Lets a long time go by with nobody at work.
+    pub(crate) fn skip(&self, time: Duration) {
+        self.alone(self.clock.sleep(time));
+    }
+
     /// I1, I2 and I3 of a sale at rest.
     pub(crate) fn assert_sound(&self, voucher: VoucherId) {
         self.settle();
@@ -405,63 +366,6 @@ pub(crate) fn buyer(number: u64) -> BuyerId {
 
 pub(crate) fn payment(id: &str) -> PaymentId {
     id.parse().expect("a payment id")
-}
-
-pub(crate) fn money(minor: u64) -> Money {
-    Money {
-        minor,
-        currency: "CNY".parse().expect("a currency"),
-    }
-}
-
-fn terms(offer: Offer) -> VoucherTerms {
-    VoucherTerms {
-        title: "Hot pot for two".to_owned(),
-        description: None,
-        face_value: money(10_000),
-        price: money(PRICE_MINOR),
-        per_buyer_limit: offer.limit,
-        window: SaleWindow {
-            opens_at: START,
-            closes_at: START.plus(SALE),
-        },
-        payment_window: offer.payment_window,
-        waitlist_capacity: offer.waitlist,
-    }
-}
-
-/// Notes that somebody was woken, so that time moves only when everybody waits for it.
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-/// Drives some work to its end, moving the clock to the next sleeper whenever nobody can go on.
-pub(crate) fn drive<T>(clock: &VirtualClock, work: impl Future<Output = T>) -> T {
-    let woken = Arc::new(Woken(AtomicBool::new(true)));
-    let waker = Waker::from(woken.clone());
-    let mut context = Context::from_waker(&waker);
-    let mut work: Pin<&mut _> = pin!(work);
-    loop {
-        woken.0.store(false, Ordering::SeqCst);
-        if let Poll::Ready(outcome) = work.as_mut().poll(&mut context) {
-            return outcome;
-        }
-        if !woken.0.load(Ordering::SeqCst) {
-            assert!(clock.advance_to_next(), "everybody waits for ever");
-        }
-    }
-}
-
-/// Steps that the order writer takes on its own, for tests that hold it back.
-impl World {
-    pub(crate) fn write_once(&self) -> Step {
-        self.alone(async { self.writer.lock().await.step().await })
-            .unwrap()
-    }
 }
 
 /// What tests look at and workers do now and then.

@@ -1,0 +1,173 @@
+//! Harm done to the gate by hand, as with `redis-cli`: single differences that only a comparison
+//! with the ledger finds. Each is one step, so that it can be done while the sale goes on, and
+//! leaves the gate's own counts in agreement: what they tell by themselves is no difference.
+
+use redis::Script;
+use seckill_domain::{BuyerId, OrderId, VoucherId};
+
+use super::gate::Gate;
+
+/// KEYS: sale, holders. ARGV: buyer.
+const DROP_HOLDER: &str = "\
+    if redis.call('HDEL', KEYS[2], ARGV[1]) == 0 then return 0 end
+    redis.call('HINCRBY', KEYS[1], 'holders', -1)
+    return 1";
+
+/// KEYS: sale, holders. ARGV: buyer, order and quantity as they are kept, units to take.
+const PLANT_HOLDER: &str = "\
+    if tonumber(redis.call('HGET', KEYS[1], 'free') or '0') < tonumber(ARGV[3])
+      or redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2]) == 0 then return 0 end
+    redis.call('HINCRBY', KEYS[1], 'holders', 1)
+    redis.call('HINCRBY', KEYS[1], 'free', -ARGV[3])
+    return 1";
+
+/// KEYS: sale. ARGV: units.
+const SHIFT_FREE: &str = "\
+    local free = tonumber(redis.call('HGET', KEYS[1], 'free') or '-1')
+    if free < 0 or free + tonumber(ARGV[1]) < 0 then return 0 end
+    redis.call('HINCRBY', KEYS[1], 'free', ARGV[1])
+    return 1";
+
+/// KEYS: meta, stream. ARGV: a decision.
+const DECIDE: &str = "\
+    local seq = redis.call('HINCRBY', KEYS[1], 'seq', 1)
+    redis.call('XADD', KEYS[2], '*', 'v', '1', 'e', redis.call('HGET', KEYS[1], 'epoch'),
+      's', string.format('%.0f', seq), 'd', ARGV[1])
+    return 1";
+
+impl Gate {
+    /// The gate forgets whoever holds units, and no unit becomes free. `false` if he held none.
+    pub async fn drop_holder(&self, voucher: VoucherId, buyer: BuyerId) -> bool {
+        let keys = self.keys_of(voucher, ["sale", "holders"]).await;
+        self.eval(DROP_HOLDER, &keys, &[buyer.to_string()]).await
+    }
+
+    /// The gate believes that a buyer holds an order's units, and has taken them from its free
+    /// ones. `false` if there are fewer, or he holds something.
+    pub async fn plant_holder(
+        &self,
+        voucher: VoucherId,
+        buyer: BuyerId,
+        order: OrderId,
+        units: u32,
+    ) -> bool {
+        let keys = self.keys_of(voucher, ["sale", "holders"]).await;
+        let held = format!("{order}:{units}");
+        let arguments = [buyer.to_string(), held, units.to_string()];
+        self.eval(PLANT_HOLDER, &keys, &arguments).await
+    }
+
+    /// The gate believes that so many more units are free. `false` if there would be fewer than
+    /// none.
+    pub async fn shift_free(&self, voucher: VoucherId, by: i32) -> bool {
+        let keys = self.keys_of(voucher, ["sale"]).await;
+        self.eval(SHIFT_FREE, &keys, &[by.to_string()]).await
+    }
+
+    /// The gate writes a decision down, with the next number, that no sale took part in. The words
+    /// are those of the stream's format.
+    pub async fn decide(&self, voucher: VoucherId, decision: &str) {
+        let [sale] = self.keys_of(voucher, ["sale"]).await;
+        let (partition, _) = sale.split_once(":v").expect("a voucher's key");
+        let keys = [format!("{partition}:meta"), self.stream_of(partition).await];
+        assert!(self.eval(DECIDE, &keys, &[decision.to_owned()]).await);
+    }
+
+    /// The entry that names this order is deleted from its stream. `false` if there is none.
+    pub async fn remove_entry(&self, order: OrderId) -> bool {
+        type Entry = (String, Vec<String>);
+        let word = format!(" {order} ");
+        for stream in self.keys_of_type("stream").await {
+            let mut range = redis::cmd("XREVRANGE");
+            let entries: Vec<Entry> = self.run(range.arg(&stream).arg("+").arg("-")).await;
+            let named = |(_, fields): &Entry| fields.iter().any(|field| field.contains(&word));
+            if let Some((id, _)) = entries.into_iter().find(named) {
+                let removed: i64 = self.run(redis::cmd("XDEL").arg(&stream).arg(&id)).await;
+                return removed == 1;
+            }
+        }
+        false
+    }
+
+    /// A consumer that is going to do nothing with them is given what nobody was given yet. Returns
+    /// how many entries.
+    pub async fn hang(&self, consumer: &str) -> usize {
+        let mut taken = 0;
+        for stream in self.keys_of_type("stream").await {
+            for (group, _) in self.pending(&stream).await {
+                let mut read = redis::cmd("XREADGROUP");
+                read.arg("GROUP").arg(&group).arg(consumer);
+                read.arg("COUNT")
+                    .arg(100)
+                    .arg("STREAMS")
+                    .arg(&stream)
+                    .arg(">");
+                let reply: redis::Value = self.run(&read).await;
+                taken += entries_in(&reply);
+            }
+        }
+        taken
+    }
+
+    /// The delay queue believes that these orders are due, whoever has claimed them.
+    pub async fn hurry_delays(&self, orders: &[OrderId]) {
+        for order in orders {
+            let mut hurry = redis::cmd("ZADD");
+            hurry.arg(self.name("delays")).arg("XX").arg(1).arg(order.to_string());
+            self.run::<i64>(&hurry).await;
+        }
+    }
+
+    /// The names of some of a voucher's keys.
+    pub async fn keys_of<const N: usize>(
+        &self,
+        voucher: VoucherId,
+        pieces: [&str; N],
+    ) -> [String; N] {
+        let mark = format!(":v{voucher}:sale");
+        let keys = self.keys().await;
+        let sale = keys.keys().find(|name| name.ends_with(&mark));
+        let sale = sale.unwrap_or_else(|| panic!("voucher {voucher} is not at the gate"));
+        let stem = sale.strip_suffix("sale").expect("its end");
+        pieces.map(|piece| format!("{stem}{piece}"))
+    }
+
+    /// The stream of the partition's present life.
+    async fn stream_of(&self, partition: &str) -> String {
+        let meta = format!("{partition}:meta");
+        let epoch: String = self.run(redis::cmd("HGET").arg(meta).arg("epoch")).await;
+        format!("{partition}:stream:{epoch}")
+    }
+
+    async fn eval(&self, script: &str, keys: &[String], arguments: &[String]) -> bool {
+        let script = Script::new(script);
+        let mut call = script.prepare_invoke();
+        for key in keys {
+            call.key(key);
+        }
+        for argument in arguments {
+            call.arg(argument);
+        }
+        let mut connection = self.connection();
+        let answer: i64 = call
+            .invoke_async(&mut connection)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        answer == 1
+    }
+}
+
+/// Entries of a reply of XREADGROUP: `[[stream, [entry...]]]`, or nil.
+fn entries_in(reply: &redis::Value) -> usize {
+    let redis::Value::Array(streams) = reply else {
+        return 0;
+    };
+    let entries = streams.iter().map(|stream| match stream {
+        redis::Value::Array(pair) => match pair.last() {
+            Some(redis::Value::Array(entries)) => entries.len(),
+            _ => 0,
+        },
+        _ => 0,
+    });
+    entries.sum()
+}
