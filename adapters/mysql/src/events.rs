@@ -133,7 +133,7 @@ async fn claim(
     const CLAIM: &str = concat!(
         "UPDATE ",
         wanted_ids!(),
-        "STRAIGHT_JOIN event_outbox e FORCE INDEX (PRIMARY) ON e.id = wanted.id \
+        "STRAIGHT_JOIN event_outbox e ON e.id = wanted.id \
          SET e.claimed_by = ?, \
              e.claimed_until = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3))"
     );
@@ -177,7 +177,7 @@ impl EventOutbox for Store {
         const SQL: &str = concat!(
             "UPDATE ",
             wanted_ids!(),
-            "STRAIGHT_JOIN event_outbox e FORCE INDEX (PRIMARY) ON e.id = wanted.id \
+            "STRAIGHT_JOIN event_outbox e ON e.id = wanted.id \
              SET e.published = 1, e.claimed_by = NULL, e.claimed_until = NULL \
              WHERE e.published = 0"
         );
@@ -229,7 +229,7 @@ impl EventOutbox for Store {
         const SQL: &str = "DELETE e FROM \
                (SELECT o.id FROM event_outbox o FORCE INDEX (event_outbox_by_state) \
                   WHERE o.published = 1 ORDER BY o.id LIMIT 1000) oldest \
-               STRAIGHT_JOIN event_outbox e FORCE INDEX (PRIMARY) ON e.id = oldest.id \
+               STRAIGHT_JOIN event_outbox e ON e.id = oldest.id \
              WHERE e.published = 1 \
                AND e.created_at <= TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3))";
         let removed = self

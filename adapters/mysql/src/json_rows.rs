@@ -3,9 +3,6 @@
 //!
 //! Each row is a list, too, and its columns are told by position, so the tuple of a row stands next
 //! to the statement that reads it. A column at the end that is null may be missing.
-//!
-//! A statement that joins such rows to a table names the index. MariaDB would otherwise read a small
-//! table as a whole, and a locking read would lock all of it.
 
 use serde::Serialize;
 

@@ -7,7 +7,8 @@
 //!
 //! Architecture invariants:
 //! - every time is the database's, and every session runs in UTC at `READ COMMITTED`;
-//! - rows are locked in one order: partition, orders, holdings, voucher, adjustments;
+//! - rows are locked in one order: partition, parked message, orders, holdings, voucher, adjustments;
+//!   events, payments and refunds are written under the lock of their order;
 //! - a connection that was left in the middle of a statement is closed, never reused.
 
 mod admissions;

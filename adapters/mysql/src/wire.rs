@@ -146,6 +146,11 @@ pub(crate) fn read_changes(payload: &str) -> Result<Vec<GateChange>, Trouble> {
     body.changes.into_iter().map(GateChange::try_from).collect()
 }
 
+/// What stored changes say if they are about an order.
+pub(crate) fn text_of_order(order: OrderId) -> String {
+    format!("\"order\":\"{order}\"")
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ParkedText {
@@ -313,4 +318,22 @@ fn read_left(word: &str) -> Result<LeftReason, Trouble> {
         "limit_reached" => LeftReason::LimitReached,
         other => return Err(Trouble::broken(format!("{other:?} is no LeftReason"))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_about_an_order_are_found_by_a_piece_of_their_text() {
+        let release = |order| GateChange::Release {
+            order: OrderId::new(order),
+            buyer: BuyerId::new(7),
+            quantity: 1,
+        };
+        let text = write_changes(&[release(12), release(340)]).expect("changes");
+        let says = |order| text.contains(&text_of_order(OrderId::new(order)));
+        assert!(says(12) && says(340));
+        assert!(![1, 2, 7, 34, 40, 123].into_iter().any(says));
+    }
 }

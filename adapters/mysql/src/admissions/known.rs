@@ -82,7 +82,7 @@ async fn orders(
     const SQL: &str = concat!(
         "SELECT o.id, o.voucher_id, o.user_id, o.quantity, o.status, o.reason FROM ",
         wanted_ids!(),
-        "STRAIGHT_JOIN orders o FORCE INDEX (PRIMARY) ON o.id = wanted.id FOR UPDATE"
+        "STRAIGHT_JOIN orders o ON o.id = wanted.id FOR UPDATE"
     );
     let ids: BTreeSet<u64> = claims(items).map(|claim| claim.order.get()).collect();
     let rows = session
@@ -113,8 +113,7 @@ async fn keys(
              voucher BIGINT UNSIGNED PATH '$[0]', \
              buyer BIGINT UNSIGNED PATH '$[1]', \
              idempotency_key VARCHAR(64) CHARACTER SET ascii PATH '$[2]')) wanted \
-           STRAIGHT_JOIN orders o FORCE INDEX (orders_once_per_key) \
-             ON o.user_id = wanted.buyer AND o.voucher_id = wanted.voucher \
+           STRAIGHT_JOIN orders o ON o.user_id = wanted.buyer AND o.voucher_id = wanted.voucher \
              AND o.idempotency_key = wanted.idempotency_key COLLATE ascii_bin";
     let keys = claims(items).filter_map(|claim| {
         let key = claim.key.as_ref()?;
@@ -142,7 +141,7 @@ async fn holdings(
          FROM (SELECT listed.voucher, listed.buyer FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
              voucher BIGINT UNSIGNED PATH '$[0]', \
              buyer BIGINT UNSIGNED PATH '$[1]')) listed) wanted \
-           STRAIGHT_JOIN holdings h FORCE INDEX (PRIMARY) ON h.voucher_id = wanted.voucher \
+           STRAIGHT_JOIN holdings h ON h.voucher_id = wanted.voucher \
              AND h.user_id = wanted.buyer \
          FOR UPDATE";
     let holders: BTreeSet<(u64, u64)> = claims(items)
@@ -167,8 +166,8 @@ async fn sales(
     const SQL: &str = concat!(
         "SELECT v.id, v.status, v.per_buyer_limit, s.stock_units FROM ",
         wanted_ids!(),
-        "STRAIGHT_JOIN vouchers v FORCE INDEX (PRIMARY) ON v.id = wanted.id \
-         STRAIGHT_JOIN voucher_stock s FORCE INDEX (PRIMARY) ON s.voucher_id = v.id FOR UPDATE"
+        "STRAIGHT_JOIN vouchers v ON v.id = wanted.id \
+         STRAIGHT_JOIN voucher_stock s ON s.voucher_id = v.id FOR UPDATE"
     );
     let vouchers: BTreeSet<u64> = decisions(items)
         .map(|decision| decision.voucher().get())
@@ -195,7 +194,7 @@ async fn adjustments(
     const SQL: &str = concat!(
         "SELECT a.id, a.voucher_id, a.delta, a.state FROM ",
         wanted_ids!(),
-        "STRAIGHT_JOIN stock_adjustments a FORCE INDEX (PRIMARY) ON a.id = wanted.id FOR UPDATE"
+        "STRAIGHT_JOIN stock_adjustments a ON a.id = wanted.id FOR UPDATE"
     );
     let ids: BTreeSet<u64> = decisions(items)
         .filter_map(|decision| match decision {

@@ -64,19 +64,17 @@ async fn remember(
         "SELECT o.id, o.voucher_id, o.user_id, o.quantity, o.status, o.reason, o.joined_seq, \
            o.settled_seq FROM ",
         wanted_ids!(),
-        "STRAIGHT_JOIN orders o FORCE INDEX (PRIMARY) ON o.id = wanted.id"
+        "STRAIGHT_JOIN orders o ON o.id = wanted.id"
     );
     const ADJUSTMENTS: &str = concat!(
         "SELECT a.id, a.settled_seq FROM ",
         wanted_ids!(),
-        "STRAIGHT_JOIN stock_adjustments a FORCE INDEX (PRIMARY) \
-           ON a.id = wanted.id WHERE a.settled_seq IS NOT NULL"
+        "STRAIGHT_JOIN stock_adjustments a ON a.id = wanted.id WHERE a.settled_seq IS NOT NULL"
     );
     const PARKED: &str = concat!(
         "SELECT p.seq, p.voucher_id, p.order_id FROM ",
         wanted_ids!(),
-        "STRAIGHT_JOIN parked_messages p FORCE INDEX (parked_messages_once) \
-           ON p.seq = wanted.id AND p.partition_id = ?"
+        "STRAIGHT_JOIN parked_messages p ON p.seq = wanted.id AND p.partition_id = ?"
     );
     let orders = ids(items, |decision| Some(decision.claim()?.order.get()));
     let adjustments = ids(items, |decision| match decision {

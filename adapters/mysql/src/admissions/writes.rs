@@ -81,8 +81,7 @@ pub(super) async fn write(
 const DEADLINES: &str = concat!(
     "SELECT o.id, o.expires_at FROM ",
     wanted_ids!(),
-    "STRAIGHT_JOIN orders o FORCE INDEX (PRIMARY) \
-       ON o.id = wanted.id WHERE o.expires_at IS NOT NULL"
+    "STRAIGHT_JOIN orders o ON o.id = wanted.id WHERE o.expires_at IS NOT NULL"
 );
 
 /// When these orders have to be paid, as the database has just written it down.
@@ -139,7 +138,7 @@ const INSERT_ORDERS: &str = "INSERT INTO orders \
          joined BIGINT UNSIGNED PATH '$[8]', \
          ticket BIGINT UNSIGNED PATH '$[9]', \
          reason VARCHAR(16) CHARACTER SET ascii PATH '$[10]')) new \
-       STRAIGHT_JOIN vouchers v FORCE INDEX (PRIMARY) ON v.id = new.voucher \
+       STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
      WHERE v.status <> 'draft'";
 
 async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result<bool, Trouble> {
@@ -172,8 +171,8 @@ async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trou
              reason VARCHAR(16) CHARACTER SET ascii PATH '$[6]', \
              joined BIGINT UNSIGNED PATH '$[7]', \
              settled BIGINT UNSIGNED PATH '$[8]')) new \
-           STRAIGHT_JOIN orders o FORCE INDEX (PRIMARY) ON o.id = new.id \
-           STRAIGHT_JOIN vouchers v FORCE INDEX (PRIMARY) ON v.id = o.voucher_id \
+           STRAIGHT_JOIN orders o ON o.id = new.id \
+           STRAIGHT_JOIN vouchers v ON v.id = o.voucher_id \
          SET o.status = new.status, o.reason = new.reason, \
              o.joined_seq = COALESCE(new.joined, o.joined_seq), \
              o.settled_seq = COALESCE(new.settled, o.settled_seq), \
@@ -204,7 +203,7 @@ const HOLD: &str = "INSERT INTO holdings (voucher_id, user_id, units, unit_limit
          voucher BIGINT UNSIGNED PATH '$[0]', \
          buyer BIGINT UNSIGNED PATH '$[1]', \
          units BIGINT PATH '$[2]')) new \
-       STRAIGHT_JOIN vouchers v FORCE INDEX (PRIMARY) ON v.id = new.voucher \
+       STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
      ON DUPLICATE KEY UPDATE units = holdings.units + new.units";
 
 async fn hold(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
@@ -219,7 +218,7 @@ const TAKE: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
          voucher BIGINT UNSIGNED PATH '$[0]', \
          units BIGINT PATH '$[1]', \
          withdrawn BIGINT PATH '$[2]')) taken \
-       STRAIGHT_JOIN voucher_stock s FORCE INDEX (PRIMARY) ON s.voucher_id = taken.voucher \
+       STRAIGHT_JOIN voucher_stock s ON s.voucher_id = taken.voucher \
      SET s.stock_units = s.stock_units - taken.units, \
          s.total_units = s.total_units - taken.withdrawn \
      WHERE s.stock_units >= taken.units";
@@ -237,7 +236,7 @@ async fn settle(session: &mut Session, settled: &[Settled]) -> Result<bool, Trou
              id BIGINT UNSIGNED PATH '$[0]', \
              state VARCHAR(16) CHARACTER SET ascii PATH '$[1]', \
              sequence BIGINT UNSIGNED PATH '$[2]')) new \
-           STRAIGHT_JOIN stock_adjustments a FORCE INDEX (PRIMARY) ON a.id = new.id \
+           STRAIGHT_JOIN stock_adjustments a ON a.id = new.id \
          SET a.state = new.state, a.settled_seq = new.sequence, a.updated_at = UTC_TIMESTAMP(3)";
     let rows = settled.iter().map(|new| (new.id, new.state, new.sequence));
     run(session, || statement(SQL), rows).await

@@ -165,16 +165,14 @@ pub(super) async fn list(
            f.in_flight_units, f.parked_units, f.awaiting_payment_units, f.paid_units, f.holds, \
            f.free_drift FROM ",
         wanted_ids!(),
-        "STRAIGHT_JOIN reconciliation_findings f FORCE INDEX (PRIMARY) \
-           ON f.reconciliation_id = wanted.id \
+        "STRAIGHT_JOIN reconciliation_findings f ON f.reconciliation_id = wanted.id \
          ORDER BY f.reconciliation_id, f.place"
     );
     const DIFFERENCES: &str = concat!(
         "SELECT d.reconciliation_id, d.finding_place, d.order_id, d.user_id, d.quantity, \
            d.idempotency_key, d.kind, d.repaired FROM ",
         wanted_ids!(),
-        "STRAIGHT_JOIN reconciliation_differences d FORCE INDEX (PRIMARY) \
-           ON d.reconciliation_id = wanted.id \
+        "STRAIGHT_JOIN reconciliation_differences d ON d.reconciliation_id = wanted.id \
          ORDER BY d.reconciliation_id, d.finding_place, d.place"
     );
     let read = || {

@@ -37,7 +37,7 @@ pub(super) async fn lock_many(
         order_columns!(),
         " FROM ",
         wanted_ids!(),
-        "STRAIGHT_JOIN orders o FORCE INDEX (PRIMARY) ON o.id = wanted.id FOR UPDATE"
+        "STRAIGHT_JOIN orders o ON o.id = wanted.id FOR UPDATE"
     );
     let ids: BTreeSet<u64> = ids.iter().map(|id| id.get()).collect();
     let mut orders = Vec::with_capacity(ids.len());
@@ -85,7 +85,7 @@ pub(super) async fn save(
              status VARCHAR(16) CHARACTER SET ascii PATH '$[1]', \
              reason VARCHAR(16) CHARACTER SET ascii PATH '$[2]', \
              payment VARCHAR(64) CHARACTER SET ascii PATH '$[3]')) new \
-           STRAIGHT_JOIN orders o FORCE INDEX (PRIMARY) ON o.id = new.id \
+           STRAIGHT_JOIN orders o ON o.id = new.id \
          SET o.status = new.status, o.reason = new.reason, o.payment_id = new.payment, \
              o.updated_at = UTC_TIMESTAMP(3) \
          WHERE o.status = ?";

@@ -17,8 +17,7 @@ pub(super) async fn release(
 ) -> Result<GateVersion, Trouble> {
     const HOLDINGS: &str = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( \
              buyer BIGINT UNSIGNED PATH '$[0]', units BIGINT PATH '$[1]')) back \
-           STRAIGHT_JOIN holdings h FORCE INDEX (PRIMARY) \
-             ON h.voucher_id = ? AND h.user_id = back.buyer \
+           STRAIGHT_JOIN holdings h ON h.voucher_id = ? AND h.user_id = back.buyer \
          SET h.units = h.units - back.units";
     let mut by_buyer: BTreeMap<u64, u64> = BTreeMap::new();
     for release in releases {
