@@ -9,22 +9,14 @@
 -- RETURN HOLDS: it has units
 -- RETURN WAITS position: it waits
 -- RETURN NEITHER: neither
+-- luacheck: globals standing
 
 local buyer, order = ARGV[1], ARGV[2]
-local held = redis.pcall('HGET', KEYS[1], buyer)
-for token in string.gmatch(type(held) == 'string' and held or '', '[^ ]+') do
-  if string.match(token, '^%d+') == order then
-    return { 'HOLDS' }
-  end
+if standing.holds(KEYS[1], buyer, order) then
+  return { 'HOLDS' }
 end
-local rank, ticket = redis.pcall('ZRANK', KEYS[2], buyer), redis.pcall('ZSCORE', KEYS[2], buyer)
-if type(rank) == 'number' and type(ticket) == 'string' then
-  -- The layout of seats is that of lib/waitlist.
-  local block = redis.pcall('HGET', KEYS[3], string.format('%.0f', math.floor(tonumber(ticket) / 16)))
-  for slot, seated in string.gmatch(type(block) == 'string' and block or '', '(%x):?%d* (%d+)[^\n]*') do
-    if tonumber(slot, 16) == tonumber(ticket) % 16 and seated == order then
-      return { 'WAITS', tostring(rank + 1) }
-    end
-  end
+local place = standing.place(KEYS[2], KEYS[3], buyer, order)
+if place then
+  return { 'WAITS', tostring(place) }
 end
 return { 'NEITHER' }

@@ -19,7 +19,7 @@
 -- RETURN NOT_LOADED reason: voucher, loading or retired
 -- RETURN PARTITION: the partition needs a new epoch
 -- RETURN STALE epoch: it lives in this one
--- luacheck: globals partition sale holders waitlist
+-- luacheck: globals partition sale holders waitlist standing
 
 local stop = partition.refusal()
 if stop then
@@ -82,6 +82,8 @@ for at = 3, #ARGV, 5 do
   local ticket, order, buyer, quantity, key = unpack(ARGV, at, at + 4)
   local known, told = seen[order] or redis.call('HEXISTS', KEYS[2], order) == 1, nil
   if is_loading then
+    -- A survivor is the loader's to look at: it may have become more than is remembered of it.
+    known = known or standing.holds(KEYS[5], buyer, order) or standing.place(KEYS[6], KEYS[7], buyer, order)
     told = ticket == '-' and 'g' or 'w'
   elseif not known then
     known = knows(order, buyer)

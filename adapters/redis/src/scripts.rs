@@ -190,7 +190,7 @@ script! {
     answers: ["RETIRED", "REFUSED", "PARTITION", "STALE"],
 }
 script! {
-    GATE_STANDING, "gate_standing", [],
+    GATE_STANDING, "gate_standing", [standing],
     keys: &[Holders, Waiters, Seats],
     args: ["buyer", "order"],
     answers: ["HOLDS", "WAITS", "NEITHER"],
@@ -268,7 +268,7 @@ script! {
     answers: ["DONE", "NOT_MINE", "PARTITION", "STALE"],
 }
 script! {
-    LOADER_OFFER, "loader_offer", [partition, sale, holders, waitlist],
+    LOADER_OFFER, "loader_offer", [partition, sale, holders, waitlist, standing],
     keys: SALE,
     args: ["epoch", "voucher", "claims..."],
     answers: ["TAKEN", "NOT_LOADED", "PARTITION", "STALE"],

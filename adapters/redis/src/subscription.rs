@@ -175,12 +175,13 @@ impl Subscription {
 
     /// A connection whose other end is gone without a word looks like one on which nothing is said.
     async fn check(&self, upkeep: &mut Upkeep) {
-        upkeep.check_at = self.clock.monotonic() + CHECK_EVERY;
         if let Some(connection) = &mut upkeep.connection
             && connection.ask(&redis::cmd("PING")).await.is_err()
         {
             self.heard.lost(upkeep.tried);
         }
+        // Only now: if this was dropped before the answer, the next one asks again.
+        upkeep.check_at = self.clock.monotonic() + CHECK_EVERY;
     }
 }
 

@@ -15,6 +15,7 @@ promises! { loader_places over dyn HotHarness:
     a_joining_buyer_is_told_the_turn_that_the_stream_has,
     places_the_gate_knows_are_left_as_they_are,
     while_loading_every_place_is_taken_with_its_turn,
+    survivors_that_are_offered_while_loading_are_left_to_the_loader,
     an_open_sale_seats_him_before_those_who_came_later,
     a_place_whose_buyer_waits_again_is_recorded_as_lost,
     a_place_whose_buyer_has_all_he_may_is_recorded_as_lost,
@@ -122,6 +123,28 @@ async fn while_loading_every_place_is_taken_with_its_turn(harness: &dyn HotHarne
     let opened = load.open(&Opening::of(5).open_sale(now, before)).await;
     let needed = Sequence::new(before.get() + 3);
     assert_eq!(opened, Opened::Behind(needed), "the snapshot lacks them");
+}
+
+/// Whoever remembers a place may not know that its buyer was served since.
+async fn survivors_that_are_offered_while_loading_are_left_to_the_loader(harness: &dyn HotHarness) {
+    let stall = Opening::of(2).waitlist(5).open(harness).await;
+    let [gone, held] = [stall.granted(1, 1).await, stall.granted(2, 1).await];
+    let [promoted, waits] = [stall.waiting(3, 1).await, stall.waiting(4, 1).await];
+    stall.release(&gone).await;
+    let epoch = FIRST_EPOCH.next();
+    let loader = &stall.hot.loader;
+    let begun = loader.begin_epoch(stall.partition, epoch, Sequence::new(0));
+    begun.await.unwrap();
+    Load::begun(&stall.hot, VOUCHER, "token").await;
+    let seats = [&promoted, &waits].map(|attempt| {
+        let order = attempt.order.get();
+        seat(7, order, attempt.buyer.get(), attempt.quantity)
+    });
+    let claims = [stall.claim(&held)];
+    let offered = loader.offer(VOUCHER, &claims, &seats).await.unwrap();
+    assert_eq!(offered, Offered::Taken);
+    let written = decisions(&stall.hot, harness.partitions(), epoch, VOUCHER).await;
+    assert_eq!(written, []);
 }
 
 async fn an_open_sale_seats_him_before_those_who_came_later(harness: &dyn HotHarness) {
