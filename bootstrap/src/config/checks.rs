@@ -143,17 +143,19 @@ impl RealStores {
             let allowed = "must be 1 to 64 visible ASCII characters without braces";
             return Err(bad("SECKILL_NAMESPACE", allowed));
         }
-        Ok(Self {
-            redis: RedisConfig {
-                namespace: namespace.to_owned(),
-                backlog_limit: args.backlog_max,
-                response_timeout: Duration::from_millis(args.redis_timeout_ms),
-                order_ids: match args.order_ids {
-                    OrderIds::Snowflake => OrderIdScheme::Snowflake,
-                    OrderIds::Daily => OrderIdScheme::DailyCounter,
-                },
-                ..RedisConfig::new(args.urls.gate.reveal(), partitions)
+        let redis = RedisConfig {
+            namespace: namespace.to_owned(),
+            backlog_limit: args.backlog_max,
+            response_timeout: Duration::from_millis(args.redis_timeout_ms),
+            order_ids: match args.order_ids {
+                OrderIds::Snowflake => OrderIdScheme::Snowflake,
+                OrderIds::Daily => OrderIdScheme::DailyCounter,
             },
+            ..RedisConfig::new(args.urls.gate.reveal(), partitions)
+        };
+        redis.check().map_err(|fault| bad(GATE, fault.chain()))?;
+        Ok(Self {
+            redis,
             mysql: LedgerConfig {
                 max_connections: args.ledger_connections,
                 writer_connections: u32::from(partitions.count()).min(16),
