@@ -6,20 +6,27 @@
 //! stores, have stores of their own; those that kill servers have servers of their own.
 
 mod admin;
+mod away;
 mod crashes;
 mod edge;
+mod events;
+mod expiry;
 mod grants;
 mod lies;
 mod lists;
 mod losses;
 mod orders;
 mod outages;
+mod payments;
 mod refusals;
 mod repeats;
+mod stock;
 mod storm;
 mod tokens;
+mod turns;
 mod waitlist;
 mod waitlist_quantities;
+mod wiped;
 
 /// The service under test: its library's entry point, built with these tests.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_seckill-under-test");

@@ -1,0 +1,177 @@
+//! Payment windows end: on time, whoever finds it out, and never for somebody who has paid.
+
+use std::time::Duration;
+
+use seckill_domain::{BuyerId, OrderId, OrderStatus};
+use seckill_tests::harness::{Offer, Process, Reply, Shop, Site, audit, buyers, crowd, eventually};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::{PROGRAM, on_own_stores};
+
+on_own_stores!(
+    orders_expire_on_time_by_both,
+    orders_expire_on_time_by_the_delay_queue,
+    orders_expire_on_time_by_the_sweep,
+    paying_and_expiring_at_once,
+);
+
+/// An order may look unpaid for so long after its window has ended.
+const EXPIRED_WITHIN: Duration = Duration::from_secs(2);
+/// How many pay at the very end of their windows: 300, or for a long run, for example, 10000.
+const PAIRS: &str = "SECKILL_TEST_PAIRS";
+/// So many of them at a time.
+const AT_ONCE: usize = 100;
+
+fn expires_at(order: &Reply) -> OffsetDateTime {
+    OffsetDateTime::parse(order.word("expires_at"), &Rfc3339).expect("a time")
+}
+
+async fn sleep_until(at: OffsetDateTime) {
+    let left = at - OffsetDateTime::now_utc();
+    tokio::time::sleep(left.try_into().unwrap_or_default()).await;
+}
+
+async fn orders_expire_on_time_by_both(site: Site) {
+    on_time(&site.with("SECKILL_EXPIRY", "both").start().await).await;
+}
+
+async fn orders_expire_on_time_by_the_delay_queue(site: Site) {
+    on_time(&site.with("SECKILL_EXPIRY", "queue").start().await).await;
+}
+
+async fn orders_expire_on_time_by_the_sweep(site: Site) {
+    on_time(&site.with("SECKILL_EXPIRY", "sweep").start().await).await;
+}
+
+#[tokio::test]
+async fn orders_expire_on_time_in_memory() {
+    for finder in ["both", "queue", "sweep"] {
+        let site = Site::memory(PROGRAM).with("SECKILL_EXPIRY", finder);
+        on_time(&site.start().await).await;
+    }
+}
+
+/// Forty orders, two windows: each is over within 2 s of its time and not before, and its unit is
+/// free.
+async fn on_time(process: &Process) {
+    let shop = process.shop();
+    let (short, long) = (
+        shop.sell(&Offer::of(20).payment_window_s(1)).await,
+        shop.sell(&Offer::of(20).payment_window_s(2)).await,
+    );
+    let people = buyers(40)
+        .into_iter()
+        .zip([short, long].into_iter().cycle());
+    let late = crowd(people.collect(), 40, async |(who, voucher)| {
+        let order = shop.buy_settled(voucher, who).await;
+        let due = expires_at(&shop.order(order, who).await);
+        sleep_until(due).await;
+        loop {
+            let seen = shop.order(order, who).await;
+            let late = OffsetDateTime::now_utc() - due;
+            if seen.order_status() != OrderStatus::PendingPayment {
+                assert_eq!(seen.word("status"), "expired");
+                assert_eq!(expires_at(&seen), due, "nothing moves it");
+                return late;
+            }
+            assert!(late < EXPIRED_WITHIN, "{late} late: {}", seen.text);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    eprintln!("at most {} late", late.iter().max().expect("forty"));
+    for voucher in [short, long] {
+        let tally = shop.balanced(voucher).await.tally;
+        assert_eq!((tally.free, tally.awaiting_payment), (20, 0));
+    }
+    let verdict = audit(&shop, shop.history(), &[short, long], None).await;
+    verdict.assert_holds();
+}
+
+async fn paying_and_expiring_at_once(site: Site) {
+    race_with_the_end(&site).await;
+}
+
+#[tokio::test]
+async fn paying_and_expiring_at_once_in_memory() {
+    race_with_the_end(&Site::memory(PROGRAM)).await;
+}
+
+/// Buyers pay in the moment in which their windows end, a little before or after. Each order is
+/// paid or expired and not both, each buyer was told the truth, and what expired is free again.
+async fn race_with_the_end(site: &Site) {
+    let pairs: usize = match std::env::var(PAIRS) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{PAIRS}={text}")),
+        Err(_) => 300,
+    };
+    let process = site.start().await;
+    let shop = process.shop();
+    let units = u32::try_from(pairs).expect("not that many");
+    let voucher = shop.sell(&Offer::of(units).payment_window_s(2)).await;
+    let mut told = Vec::new();
+    for wave in buyers(pairs).chunks(AT_ONCE) {
+        let turns = wave.iter().copied().zip(0_i64..).collect();
+        told.extend(
+            crowd(turns, AT_ONCE, async |(who, turn)| {
+                let order = shop.buy(voucher, who).await.expect_granted();
+                (order, who, pay_at_the_end(&shop, order, who, turn).await)
+            })
+            .await,
+        );
+    }
+    let paid = told.iter().filter(|(.., paid)| *paid).count();
+    assert!(
+        paid >= 10 && paid + 10 <= told.len(),
+        "{paid} paid: no race"
+    );
+    let (paid, all) = (i64::try_from(paid).unwrap(), i64::from(units));
+    eventually(
+        "what expired is free",
+        Duration::from_secs(20),
+        async || {
+            let tally = shop.balance(voucher).await.tally;
+            if (tally.paid, tally.free) == (paid, all - paid) {
+                return Ok(());
+            }
+            Err(format!("{paid} were told that they paid: {tally:?}"))
+        },
+    )
+    .await;
+    crowd(told, 32, async |(order, who, paid)| {
+        let status = if paid { "paid" } else { "expired" };
+        assert_eq!(shop.order(order, who).await.word("status"), status);
+    })
+    .await;
+    eprintln!("{paid} of {all} paid");
+    let ledger = site.ledger_if_real().await;
+    let verdict = audit(&shop, shop.history(), &[voucher], ledger.as_ref()).await;
+    verdict.assert_holds().assert_none_rejected();
+}
+
+/// Whether the buyer was told that he has paid; else, that it is too late.
+async fn pay_at_the_end(shop: &Shop, order: OrderId, who: BuyerId, turn: i64) -> bool {
+    let seen = shop.settled(order, who).await;
+    // From 500 ms before to 50 ms after, in steps that mix who comes when. On a busy machine most
+    // of them arrive later than that.
+    let shift = time::Duration::milliseconds(turn * 37 % 550 - 500);
+    sleep_until(expires_at(&seen) + shift).await;
+    eventually("there is an answer", Duration::from_secs(20), async || {
+        let reply = shop.pay(order, who, "p-1").await;
+        match reply.status {
+            200 => {
+                assert_eq!(reply.word("status"), "paid");
+                Ok(true)
+            }
+            409 => {
+                reply.assert_problem(409, "order_expired");
+                Ok(false)
+            }
+            _ => {
+                reply.assert_problem(503, reply.code());
+                Err(reply.text)
+            }
+        }
+    })
+    .await
+}
