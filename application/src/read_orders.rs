@@ -1,7 +1,7 @@
 //! A buyer looks his orders up.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use seckill_domain::{
@@ -12,6 +12,7 @@ use crate::Fault;
 use crate::patience::{LOOK_PATIENCE, within};
 use crate::ports::{
     Clock, GateOrder, HotPath, Ledger, LedgerPorts, Page, Place, PlaceReply, PurchaseGate,
+    VoucherFilter,
 };
 
 /// An order with the place it has on the waitlist.
@@ -27,6 +28,8 @@ pub struct OrderView {
 const ROW_PATIENCE: Duration = Duration::from_secs(2);
 const ROW_PAUSE: Duration = Duration::from_millis(20);
 const PRICES_MAX: usize = 10_000;
+/// Most prices learned at once.
+const LEARNED_MAX: usize = 1_000;
 
 /// Reads orders: from the ledger, and from the gate while the ledger does not have them.
 pub struct ReadOrders {
@@ -195,24 +198,38 @@ impl ReadOrders {
         }
     }
 
+    /// Learns the prices of the newest 1,000 vouchers on sale, in one read: what the gate grants
+    /// while the ledger is away can then be shown with its amount, also by a process that has shown
+    /// no order of the voucher before.
+    pub async fn learn_prices(&self) -> Result<(), Fault> {
+        let on_sale = VoucherFilter::OnSale;
+        let page = self.ledger.vouchers(on_sale, None, LEARNED_MAX).await?;
+        let prices = page.items.iter().map(|it| (it.id, it.terms.price));
+        self.remember_prices(prices);
+        Ok(())
+    }
+
     /// Prices are frozen once a voucher is published, so they are read once.
     async fn price(&self, voucher: VoucherId) -> Result<Option<Money>, Fault> {
-        if let Some(price) = self
-            .prices
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&voucher)
-        {
+        if let Some(price) = self.prices().get(&voucher) {
             return Ok(Some(*price));
         }
-        let Some(found) = self.ledger.voucher(voucher).await? else {
-            return Ok(None);
-        };
-        let mut prices = self.prices.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = self.ledger.voucher(voucher);
+        let found = within(&*self.clock, LOOK_PATIENCE, "ledger.voucher", look).await?;
+        let price = found.map(|found| found.terms.price);
+        self.remember_prices(price.map(|price| (voucher, price)));
+        Ok(price)
+    }
+
+    fn remember_prices(&self, more: impl IntoIterator<Item = (VoucherId, Money)>) {
+        let mut prices = self.prices();
         if prices.len() >= PRICES_MAX {
             prices.clear();
         }
-        prices.insert(voucher, found.terms.price);
-        Ok(Some(found.terms.price))
+        prices.extend(more);
+    }
+
+    fn prices(&self) -> MutexGuard<'_, HashMap<VoucherId, Money>> {
+        self.prices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

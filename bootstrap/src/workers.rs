@@ -74,6 +74,7 @@ impl Workers {
         }
         if role.serves() {
             workers.spawn("remembered_answers", upkeep::settle_answers);
+            workers.spawn("prices", upkeep::learn_prices);
         }
         if role.works() {
             workers.spawn_works();

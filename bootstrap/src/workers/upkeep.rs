@@ -18,6 +18,7 @@ const HEAD_START: Duration = Duration::from_millis(25);
 const SETTLE_EVERY: Duration = Duration::from_millis(150);
 const RELAY_EVERY: Duration = Duration::from_millis(250);
 const UPKEEP_EVERY: Duration = Duration::from_secs(1);
+const LEARN_EVERY: Duration = Duration::from_secs(1);
 
 /// Does something again and again until a stop is asked for.
 pub(super) async fn every<F>(
@@ -91,6 +92,15 @@ pub(super) async fn settle_answers(context: Arc<Context>) {
     });
     // Apart, so that a database that is away does not keep the gate from being offered anything.
     tokio::join!(offers, settles);
+}
+
+/// Learns what sales cost while the database can be asked.
+pub(super) async fn learn_prices(context: Arc<Context>) {
+    let orders = &context.system.orders;
+    every(&context, "learning prices", LEARN_EVERY, || {
+        orders.learn_prices()
+    })
+    .await;
 }
 
 /// Looks for sales that are missing at the gate, waitlists that are not served, and sales that are
