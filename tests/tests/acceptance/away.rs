@@ -109,6 +109,8 @@ async fn guess_nothing(site: &Site, away: impl AsyncFn(), back: impl AsyncFn()) 
     let (here, there) = (one.shop(), other.shop().writing(&std::sync::Arc::default()));
     let known = Known::of(&here).await;
     let fresh = here.sell(&Offer::of(5)).await;
+    // Processes look once a second what is on sale.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
     away().await;
     let late = buyer();
     let bought = in_time(here.buy_some(fresh, late, 1, Some("mine"))).await;
@@ -179,7 +181,7 @@ async fn what_the_gate_has(shop: &Shop, known: &Known) {
     );
 }
 
-/// What only the gate has is readable at once, also by whoever has never seen its voucher.
+/// What only the gate has is readable at once, also through a process that has shown none of its orders.
 async fn what_is_queued(shop: &Shop, voucher: VoucherId, queued: (BuyerId, OrderId), round: i32) {
     let (who, order) = queued;
     let seen = in_time(shop.order(order, who)).await;

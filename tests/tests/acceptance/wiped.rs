@@ -169,7 +169,7 @@ async fn a_sold_out_sale_with_people_waiting_is_wiped(site: Site) {
     let voucher = here.sell(&Offer::of(12).waitlist(50)).await;
     let sold = street.sell_to(voucher, 12).await;
     let mut seats = Vec::new();
-    let mut join = async |seats: &mut Vec<(BuyerId, OrderId)>, count| {
+    let join = async |seats: &mut Vec<(BuyerId, OrderId)>, count| {
         for who in buyers(count) {
             let shop = street.shop(seats.len());
             let answer = insist(shop, voucher, who, Some("mine")).await;
