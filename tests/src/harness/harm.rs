@@ -3,7 +3,7 @@
 //! leaves the gate's own counts in agreement: what they tell by themselves is no difference.
 
 use redis::Script;
-use seckill_domain::{BuyerId, OrderId, VoucherId};
+use seckill_domain::{BuyerId, OrderId, PartitionId, VoucherId};
 
 use super::gate::Gate;
 
@@ -64,12 +64,13 @@ impl Gate {
         self.eval(SHIFT_FREE, &keys, &[by.to_string()]).await
     }
 
-    /// The gate writes a decision down, with the next number, that no sale took part in. The words
-    /// are those of the stream's format.
-    pub async fn decide(&self, voucher: VoucherId, decision: &str) {
-        let [sale] = self.keys_of(voucher, ["sale"]).await;
-        let (partition, _) = sale.split_once(":v").expect("a voucher's key");
-        let keys = [format!("{partition}:meta"), self.stream_of(partition).await];
+    /// A partition writes a decision down, with the next number, that no sale took part in. The
+    /// words are those of the stream's format.
+    pub async fn decide(&self, partition: PartitionId, decision: &str) {
+        let stem = format!("{{{}}}", self.name(&format!("p{partition}")));
+        let meta = format!("{stem}:meta");
+        let epoch: String = self.run(redis::cmd("HGET").arg(&meta).arg("epoch")).await;
+        let keys = [meta, format!("{stem}:stream:{epoch}")];
         assert!(self.eval(DECIDE, &keys, &[decision.to_owned()]).await);
     }
 
@@ -113,7 +114,11 @@ impl Gate {
     pub async fn hurry_delays(&self, orders: &[OrderId]) {
         for order in orders {
             let mut hurry = redis::cmd("ZADD");
-            hurry.arg(self.name("delays")).arg("XX").arg(1).arg(order.to_string());
+            hurry
+                .arg(self.name("delays"))
+                .arg("XX")
+                .arg(1)
+                .arg(order.to_string());
             self.run::<i64>(&hurry).await;
         }
     }
@@ -130,13 +135,6 @@ impl Gate {
         let sale = sale.unwrap_or_else(|| panic!("voucher {voucher} is not at the gate"));
         let stem = sale.strip_suffix("sale").expect("its end");
         pieces.map(|piece| format!("{stem}{piece}"))
-    }
-
-    /// The stream of the partition's present life.
-    async fn stream_of(&self, partition: &str) -> String {
-        let meta = format!("{partition}:meta");
-        let epoch: String = self.run(redis::cmd("HGET").arg(meta).arg("epoch")).await;
-        format!("{partition}:stream:{epoch}")
     }
 
     async fn eval(&self, script: &str, keys: &[String], arguments: &[String]) -> bool {

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::future::{Future, pending};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::{Either, select};
 use tokio::sync::Notify;
@@ -24,8 +24,8 @@ pub enum Cut {
 #[derive(Debug)]
 pub struct Fuse {
     cut: Cut,
-    calls: Mutex<Vec<&'static str>>,
-    blown: AtomicBool,
+    calls: AtomicUsize,
+    stopped_at: OnceLock<&'static str>,
     stopped: Notify,
 }
 
@@ -34,8 +34,8 @@ impl Fuse {
     pub fn at(cut: Cut) -> Self {
         Self {
             cut,
-            calls: Mutex::default(),
-            blown: AtomicBool::new(false),
+            calls: AtomicUsize::new(0),
+            stopped_at: OnceLock::new(),
             stopped: Notify::new(),
         }
     }
@@ -49,40 +49,28 @@ impl Fuse {
         }
     }
 
-    /// The calls that were begun.
-    pub fn calls(&self) -> Vec<&'static str> {
-        self.lock().clone()
-    }
-
-    /// Whether the process has stopped.
-    pub fn is_blown(&self) -> bool {
-        self.blown.load(Ordering::SeqCst)
+    /// The call before or after which the process has stopped, if it has.
+    pub fn stopped_at(&self) -> Option<&'static str> {
+        self.stopped_at.get().copied()
     }
 
     pub(super) async fn call<T>(&self, name: &'static str, call: impl Future<Output = T>) -> T {
-        let turn = {
-            let mut calls = self.lock();
-            calls.push(name);
-            calls.len() - 1
-        };
-        if self.is_blown() || self.cut == Cut::Before(turn) || self.cut == Cut::BeforeAny(name) {
-            self.stop().await;
+        let turn = self.calls.fetch_add(1, Ordering::SeqCst);
+        let is_here = self.cut == Cut::Before(turn) || self.cut == Cut::BeforeAny(name);
+        if is_here || self.stopped_at().is_some() {
+            self.stop(name).await;
         }
         let answer = call.await;
         // Whoever else of the process was on the way does not hear the answer either.
-        if self.is_blown() || self.cut == Cut::After(turn) {
-            self.stop().await;
+        if self.cut == Cut::After(turn) || self.stopped_at().is_some() {
+            self.stop(name).await;
         }
         answer
     }
 
-    async fn stop(&self) -> Infallible {
-        self.blown.store(true, Ordering::SeqCst);
+    async fn stop(&self, name: &'static str) -> Infallible {
+        self.stopped_at.get_or_init(|| name);
         self.stopped.notify_one();
         pending().await
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<&'static str>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

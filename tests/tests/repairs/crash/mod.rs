@@ -1,0 +1,189 @@
+//! A process stops between any two of its steps, for ever; others go on.
+//!
+//! A [`Scene`] is something a process does. It is played again and again, each time with the process
+//! stopped one call further: before its first call, before its second, and so on until it gets to
+//! the end; in memory once more, stopped after each of them. A fresh process finds what is left, on
+//! the same stores. Between the end of a call and the beginning of the next nothing happens that
+//! anybody else could see, so one pass sees every state of the stores. Who comes first afterwards
+//! alternates: the sweeps of the workers, or the caller who asks again; in memory each has his turn
+//! at every state.
+
+mod ground;
+mod mend;
+mod money;
+mod parked;
+mod promote;
+mod relay;
+mod release;
+mod retire;
+mod stock;
+mod story;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seckill_tests::controls::{Branch, Cut, Fuse, drain};
+
+use ground::{Ground, Place};
+use story::Story;
+
+/// Something that a process does, and what must come of it.
+trait Scene: Sized {
+    /// Calls before and after which the process must have been stopped, among others.
+    const REACHES: &'static [&'static str];
+    /// Whether every unit is accounted for at any time; not if the scene begins with one astray.
+    const IS_CONSERVED: bool = true;
+
+    /// What was there before.
+    async fn set(place: &Arc<Place>) -> Self;
+
+    /// The sale, and who was told what.
+    fn story(&self) -> &Story;
+
+    /// What the process does.
+    async fn act(&self, process: &Branch);
+
+    /// The caller asks again: whatever he is told is true. May be called at any time.
+    async fn again(&self, process: &Branch);
+
+    /// Whether the sweeps have nothing left to do, apart from what they have always to do.
+    async fn is_over(&self, _process: &Branch) -> bool {
+        true
+    }
+
+    /// What has become of it, once the caller was answered and all is quiet.
+    async fn check(&self, process: &Branch);
+}
+
+/// More points than any scene has: a scene that never ends is broken.
+const POINTS_MAX: usize = 500;
+
+/// Stops the process at every point.
+async fn at_every_step<S: Scene>(ground: &Ground) {
+    let mut points = 0;
+    let sides: &[fn(usize) -> Cut] = match ground {
+        Ground::Memory => &[Cut::Before, Cut::After],
+        Ground::Servers { .. } => &[Cut::Before],
+    };
+    for side in sides {
+        let mut reached = BTreeSet::new();
+        for turn in 0.. {
+            assert!(turn < POINTS_MAX, "it never ends");
+            match play::<S>(ground, side(turn)).await {
+                Some(call) => reached.insert(call),
+                None => break,
+            };
+            points += 1;
+        }
+        for call in S::REACHES {
+            assert!(reached.contains(call), "{call} is not among {reached:?}");
+        }
+    }
+    eprintln!("{points} points of {}", std::any::type_name::<S>());
+}
+
+/// Plays a scene with the process stopped there. Returns the call at which it stopped; `None` if it
+/// got to the end.
+async fn play<S: Scene>(ground: &Ground, cut: Cut) -> Option<&'static str> {
+    let place = ground.place();
+    let scene = S::set(&place).await;
+    let fuse = Arc::new(Fuse::at(cut));
+    let process = place.doomed(&fuse);
+    let done = fuse.run(scene.act(&process)).await;
+    drop(process);
+    let stopped_at = fuse.stopped_at();
+    assert_eq!(done.is_none(), stopped_at.is_some(), "{cut:?}");
+    let _told = OnPanic(format!("stopped {cut:?} {stopped_at:?}"));
+
+    let next = place.branch();
+    let story = scene.story();
+    if S::IS_CONSERVED {
+        story.assert_conserved(&next).await;
+    }
+    place.let_claims_run_out(&story.orders()).await;
+    if asks_first(cut) {
+        scene.again(&next).await;
+    }
+    recover(&scene, &next).await;
+    if S::IS_CONSERVED {
+        story.assert_conserved(&next).await;
+    }
+    scene.again(&next).await;
+    recover(&scene, &next).await;
+    scene.check(&next).await;
+    story.assert_sound(&next).await;
+    place.put_away(story.voucher()).await;
+    stopped_at
+}
+
+/// Whether the caller asks again before any worker has come by. The state before a call is the state
+/// after the one before it, and gets the other answer.
+fn asks_first(cut: Cut) -> bool {
+    match cut {
+        Cut::Before(turn) | Cut::After(turn) => turn % 2 == 1,
+        Cut::BeforeAny(_) => false,
+    }
+}
+
+/// How often the workers come by until nothing is left to do.
+const ROUNDS_MAX: usize = 500;
+
+/// The workers of a fresh process do what they always do, until nothing is left to do. None of them
+/// reconciles.
+async fn recover<S: Scene>(scene: &S, process: &Branch) {
+    let story = scene.story();
+    let mut writer = process.writer("next").await;
+    let mut left = String::new();
+    for _ in 0..ROUNDS_MAX {
+        drain(&mut writer).await;
+        while process.expire.sweep().await.unwrap() > 0 {}
+        process.expire.on_time().await.unwrap();
+        process.upkeep.run().await.unwrap();
+        process.relay.sweep().await.unwrap();
+        process.load_wanted(&mut writer).await;
+        process.retire.run().await.unwrap();
+        let publisher = story.place().publisher(process, "next");
+        publisher.run().await.unwrap();
+        left = story.unquiet(process).await;
+        if left.is_empty() && scene.is_over(process).await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("something does not drain: {left}");
+}
+
+/// Says where a process was stopped, if what follows fails.
+struct OnPanic(String);
+
+impl Drop for OnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- {}", self.0);
+        }
+    }
+}
+
+/// Stamps scenes into tests, in memory and on servers.
+macro_rules! at_every_step {
+    ($($name:ident => $scene:ident),+ $(,)?) => {
+        mod memory {
+            $(#[tokio::test]
+            async fn $name() {
+                let ground = crate::crash::ground::Ground::memory();
+                crate::crash::at_every_step::<super::$scene>(&ground).await;
+            })+
+        }
+
+        mod servers {
+            $(#[tokio::test]
+            async fn $name() {
+                if let Some(ground) = crate::crash::ground::Ground::servers().await {
+                    crate::crash::at_every_step::<super::$scene>(&ground).await;
+                }
+            })+
+        }
+    };
+}
+use at_every_step as stamped;
