@@ -39,8 +39,10 @@ pub struct Seat {
 /// The waitlist of one voucher: one place per buyer, served strictly by ticket.
 #[derive(Debug, Clone, Default)]
 pub struct Waitlist {
-    by_ticket: BTreeMap<Ticket, Seat>,
-    tickets: HashMap<BuyerId, Ticket>,
+    /// With their orders: a store that goes back may give a turn twice before anybody notices, and
+    /// both buyers wait.
+    by_ticket: BTreeMap<(Ticket, OrderId), Seat>,
+    tickets: HashMap<BuyerId, (Ticket, OrderId)>,
 }
 
 impl Waitlist {
@@ -49,8 +51,9 @@ impl Waitlist {
         if self.tickets.contains_key(&seat.buyer) {
             return;
         }
-        self.tickets.insert(seat.buyer, seat.ticket);
-        self.by_ticket.insert(seat.ticket, seat);
+        let turn = (seat.ticket, seat.order);
+        self.tickets.insert(seat.buyer, turn);
+        self.by_ticket.insert(turn, seat);
     }
 
     /// Gives a place up.
