@@ -1,9 +1,9 @@
 //! The grants and places that this process answered and that the ledger does not have yet.
 //!
 //! If Redis loses acknowledged writes, these are what is left of them: they are offered again
-//! before the gate reopens (promise I4).
+//! before the gate reopens, and whenever the ledger does not get them in time (promise I4).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +21,12 @@ const REMEMBERED_MAX: usize = 1_000_000;
 /// An answer younger than this is not asked after: the order writer is about to store it.
 const SETTLE_AFTER: Duration = Duration::from_millis(300);
 
+/// An answer that the ledger does not have after so long is offered to the gate, and again after as
+/// long. A gate that lost nothing but decisions that the ledger does not have either begins no new
+/// epoch: its numbers still continue the ledger's, and only whoever answered can tell. What the gate
+/// knows it leaves alone.
+const OFFER_AFTER: Duration = Duration::from_secs(5);
+
 /// Remembers grants and places until the ledger has them. One per process.
 pub struct RememberedAnswers {
     loader: Arc<dyn GateLoader>,
@@ -29,13 +35,15 @@ pub struct RememberedAnswers {
     wanted: Arc<WantedSales>,
     meters: Arc<Meters>,
     partitions: Partitions,
-    answers: Mutex<HashMap<OrderId, Remembered>>,
+    /// Oldest first, and the same in every run of a simulation.
+    answers: Mutex<BTreeMap<OrderId, Remembered>>,
     epochs: Mutex<HashMap<PartitionId, Epoch>>,
 }
 
 struct Remembered {
     voucher: VoucherId,
     answer: Answer,
+    /// When it was answered, or offered last.
     since: Duration,
 }
 
@@ -103,7 +111,7 @@ impl RememberedAnswers {
         }
     }
 
-    fn answers(&self) -> MutexGuard<'_, HashMap<OrderId, Remembered>> {
+    fn answers(&self) -> MutexGuard<'_, BTreeMap<OrderId, Remembered>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -117,26 +125,52 @@ impl RememberedAnswers {
         self.len() == 0
     }
 
-    /// Forgets what the ledger has by now. Bounded: at most 20 reads of 1,000.
+    /// Forgets what the ledger has by now, and offers what it should have by now. Bounded: at most
+    /// 20 reads of 1,000, and one offer of 1,000.
     pub async fn settle(&self) -> Result<(), Fault> {
+        let mut missing = Vec::new();
         for chunk in self.due().chunks(LOAD_CHUNK_MAX).take(20) {
             let stored = self.ledger.stages(chunk).await?;
             let mut answers = self.answers();
             for (order, _) in stored {
                 answers.remove(&order);
             }
+            let overdue = chunk.iter().filter(|order| {
+                let left = answers.get(order);
+                left.is_some_and(|it| self.is_older(it, OFFER_AFTER))
+            });
+            missing.extend(overdue.copied());
         }
-        Ok(())
+        missing.truncate(LOAD_CHUNK_MAX);
+        self.offer_overdue(missing).await
+    }
+
+    fn is_older(&self, answer: &Remembered, age: Duration) -> bool {
+        self.clock.monotonic().saturating_sub(answer.since) >= age
     }
 
     fn due(&self) -> Vec<OrderId> {
-        let now = self.clock.monotonic();
-        let old = |it: &Remembered| now.saturating_sub(it.since) >= SETTLE_AFTER;
         self.answers()
             .iter()
-            .filter(|(_, it)| old(it))
+            .filter(|(_, it)| self.is_older(it, SETTLE_AFTER))
             .map(|(order, _)| *order)
             .collect()
+    }
+
+    /// Offers answers that the ledger was just found not to have.
+    async fn offer_overdue(&self, orders: Vec<OrderId>) -> Result<(), Fault> {
+        if orders.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.monotonic();
+        let mut overdue = BTreeMap::new();
+        for order in orders {
+            if let Some(answer) = self.answers().get_mut(&order) {
+                answer.since = now;
+                answer.add_to(&mut overdue);
+            }
+        }
+        self.offer_all(overdue).await.map(|_| ())
     }
 
     /// Offers every remembered answer of the partitions that began a new epoch since the last call.
@@ -165,8 +199,20 @@ impl RememberedAnswers {
 
     /// Whether every answer of the partition was taken.
     async fn offer_partition(&self, partition: PartitionId) -> Result<bool, Fault> {
+        let mut of_partition = BTreeMap::new();
+        for answer in self.answers().values() {
+            if self.partitions.of(answer.voucher) == partition {
+                answer.add_to(&mut of_partition);
+            }
+        }
+        self.offer_all(of_partition).await
+    }
+
+    /// Whether every answer was taken. Seats are offered in order of arrival.
+    async fn offer_all(&self, answers: BTreeMap<VoucherId, OfVoucher>) -> Result<bool, Fault> {
         let mut all_taken = true;
-        for (voucher, of_voucher) in self.of_partition(partition) {
+        for (voucher, mut of_voucher) in answers {
+            of_voucher.seats.sort_unstable_by_key(|seat| seat.ticket);
             for claims in of_voucher.claims.chunks(LOAD_CHUNK_MAX) {
                 all_taken &= self.offer_some(voucher, claims, &[]).await?;
             }
@@ -195,24 +241,14 @@ impl RememberedAnswers {
             }
         }
     }
+}
 
-    /// What is remembered of a partition, the seats in order of arrival.
-    fn of_partition(&self, partition: PartitionId) -> HashMap<VoucherId, OfVoucher> {
-        let mut all: HashMap<VoucherId, OfVoucher> = HashMap::new();
-        for it in self.answers().values() {
-            if self.partitions.of(it.voucher) != partition {
-                continue;
-            }
-            let of_voucher = all.entry(it.voucher).or_default();
-            match &it.answer {
-                Answer::Grant(claim) => of_voucher.claims.push(claim.clone()),
-                Answer::Place(seat) => of_voucher.seats.push(seat.clone()),
-            }
+impl Remembered {
+    fn add_to(&self, all: &mut BTreeMap<VoucherId, OfVoucher>) {
+        let of_voucher = all.entry(self.voucher).or_default();
+        match &self.answer {
+            Answer::Grant(claim) => of_voucher.claims.push(claim.clone()),
+            Answer::Place(seat) => of_voucher.seats.push(seat.clone()),
         }
-        for of_voucher in all.values_mut() {
-            of_voucher.claims.sort_unstable_by_key(|claim| claim.order);
-            of_voucher.seats.sort_unstable_by_key(|seat| seat.ticket);
-        }
-        all
     }
 }
