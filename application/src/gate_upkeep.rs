@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use seckill_domain::VoucherId;
+use seckill_domain::{Voucher, VoucherId};
 
-use crate::ports::{HotPath, Ledger, LedgerPorts, PurchaseGate, VoucherFilter};
+use crate::ports::{HotPath, Ledger, LedgerPorts, PurchaseGate, SaleFacts, VoucherFilter};
 use crate::{Fault, RelayUpdates, SteerCommand, SteerSale, WantedSales};
 
 /// Most vouchers looked at in one sweep.
@@ -47,26 +47,44 @@ impl GateUpkeep {
             .ledger
             .vouchers(VoucherFilter::OnSale, None, SWEEP_MAX)
             .await?;
-        let ids: Vec<VoucherId> = on_sale.items.iter().map(|voucher| voucher.id).collect();
-        for chunk in ids.chunks(FACTS_MAX) {
+        let closing = self
+            .ledger
+            .vouchers(VoucherFilter::Closing, None, SWEEP_MAX)
+            .await?;
+        for chunk in on_sale.items.chunks(FACTS_MAX) {
             self.look_at(chunk).await?;
+        }
+        for chunk in closing.items.chunks(FACTS_MAX) {
+            self.follow(chunk).await?;
         }
         Ok(())
     }
 
-    async fn look_at(&self, vouchers: &[VoucherId]) -> Result<(), Fault> {
-        let facts = self.gate.facts(vouchers).await?;
+    async fn look_at(&self, vouchers: &[Voucher]) -> Result<(), Fault> {
+        let facts = self.follow(vouchers).await?;
         for (voucher, facts) in vouchers.iter().zip(facts) {
             match facts {
-                None => self.wanted.request(*voucher),
+                None => self.wanted.request(voucher.id),
                 // Also without free units: the head may never be served and must make way.
                 Some(facts) if facts.pulse.waiting > 0 => {
-                    self.relay.promote(*voucher).await?;
+                    self.relay.promote(voucher.id).await?;
                 }
                 Some(_) => {}
             }
         }
         Ok(())
+    }
+
+    /// What the gate has of these vouchers, after it was told what it is behind in.
+    async fn follow(&self, vouchers: &[Voucher]) -> Result<Vec<Option<SaleFacts>>, Fault> {
+        let ids: Vec<VoucherId> = vouchers.iter().map(|voucher| voucher.id).collect();
+        let facts = self.gate.facts(&ids).await?;
+        for (voucher, facts) in vouchers.iter().zip(&facts) {
+            if facts.is_some_and(|facts| facts.pulse.version < voucher.version) {
+                self.relay.catch_up(voucher.id, voucher.version).await?;
+            }
+        }
+        Ok(facts)
     }
 
     /// Sales whose window has ended are closed for good, and their waitlists drained and told.

@@ -104,6 +104,25 @@ impl RelayUpdates {
         Ok(Relayed::UpToDate)
     }
 
+    /// Relays to a gate that was seen behind a version of the ledger. If nothing waits for it and it
+    /// still is, it had the update and went back: the update is forgotten, only a load brings it.
+    pub(crate) async fn catch_up(
+        &self,
+        voucher: VoucherId,
+        version: GateVersion,
+    ) -> Result<(), Fault> {
+        if self.run(voucher).await? == Relayed::NotLoaded {
+            return Ok(());
+        }
+        let facts = self.gate.facts(&[voucher]).await?;
+        match facts.into_iter().flatten().next() {
+            Some(facts) if facts.pulse.version < version => {
+                self.reload(voucher, facts.pulse.version).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The gate is older than what it was told before: Redis went back. Its sale cannot be trusted.
     async fn reload(&self, voucher: VoucherId, at: GateVersion) -> Result<Relayed, Fault> {
         tracing::error!(%voucher, gate_version = %at, "the gate lost updates; loading it again");
