@@ -113,12 +113,21 @@ impl OrderWriter {
         Ok(writer)
     }
 
-    /// Returns how many entries were given to somebody and are not applied.
+    /// Returns how many entries were given to somebody and are not applied. Also says how far the
+    /// ledger is: the last acknowledgement of whoever had them may be lost.
     async fn claim_pending(&mut self) -> Result<usize, Fault> {
-        let PartitionHead { epoch, entry, .. } = self.head;
-        self.stream
+        let PartitionHead {
+            epoch,
+            entry,
+            applied,
+            ..
+        } = self.head;
+        let pending = self
+            .stream
             .take_over(self.partition, epoch, &self.consumer, entry)
-            .await
+            .await?;
+        self.stream.ack(self.partition, epoch, &[], applied).await?;
+        Ok(pending)
     }
 
     /// Reads, applies and acknowledges one batch. After a fault the same step may be tried again:
