@@ -1,6 +1,7 @@
 //! A buyer gives an order up before paying.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use seckill_domain::{
     BuyerId, Forbidden, NewEvent, Order, OrderId, OrderStatus, Stage, Transition,
@@ -21,6 +22,10 @@ pub enum CancelReply {
     /// Not possible; nothing changed.
     Refused(Forbidden),
 }
+
+/// How long a place that the gate does not have any more may stand in the ledger.
+const LEDGER_PATIENCE: Duration = Duration::from_secs(2);
+const LEDGER_PAUSE: Duration = Duration::from_millis(20);
 
 /// Cancels an order and gives its units back, in one transaction; then lets the gate follow.
 pub struct CancelOrder {
@@ -81,22 +86,30 @@ impl CancelOrder {
                 })))
             }
             LeaveReply::Left(_) | LeaveReply::AlreadyPromoted(_) => Ok(None),
-            // It left a moment ago; the ledger is about to say so.
-            LeaveReply::NotWaiting => {
-                let seen = self.ledger.order(order.id).await?;
-                let order = match seen {
-                    Some(seen) if seen.status() != OrderStatus::Waiting => seen,
-                    _ => Order {
-                        stage: Stage::Withdrawn,
-                        ..order
-                    },
-                };
-                Ok(Some(CancelReply::Cancelled(order)))
-            }
+            LeaveReply::NotWaiting => self.left_before(order.id).await.map(Some),
             LeaveReply::NotLoaded(_) => Err(Fault::unavailable(
                 "cancel_order",
                 "the gate is being loaded",
             )),
+        }
+    }
+
+    /// The gate does not have the place any more: it was given up a moment ago and the ledger is
+    /// about to say so, or the gate has lost it and will have it again.
+    async fn left_before(&self, id: OrderId) -> Result<CancelReply, Fault> {
+        let deadline = self.clock.monotonic() + LEDGER_PATIENCE;
+        loop {
+            match self.ledger.order(id).await? {
+                None => return Ok(CancelReply::NotFound),
+                Some(seen) if seen.status() != OrderStatus::Waiting => {
+                    return Ok(CancelReply::Cancelled(seen));
+                }
+                Some(_) if self.clock.monotonic() >= deadline => {
+                    let why = "the ledger has a place that the gate does not";
+                    return Err(Fault::unavailable("cancel_order", why));
+                }
+                Some(_) => self.clock.sleep(LEDGER_PAUSE).await,
+            }
         }
     }
 
