@@ -1,6 +1,7 @@
 //! Closed sales leave the gate.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use seckill_domain::{Partitions, VoucherId};
 
@@ -18,6 +19,8 @@ pub struct RetireSales {
     admissions: Arc<dyn AdmissionLedger>,
     relay: Arc<RelayUpdates>,
     partitions: Partitions,
+    /// What the last sweep found settled.
+    settled: Mutex<HashSet<VoucherId>>,
 }
 
 impl RetireSales {
@@ -34,10 +37,12 @@ impl RetireSales {
             admissions: ledger.admissions.clone(),
             relay,
             partitions,
+            settled: Mutex::default(),
         }
     }
 
-    /// One sweep; also drains the waitlists of sales that are over. Returns how many were retired.
+    /// One sweep; also drains the waitlists of sales that are over. Returns how many were retired:
+    /// those that the sweep before had found settled, too.
     pub async fn run(&self) -> Result<usize, Fault> {
         let mut retired = 0;
         let closing = self
@@ -46,11 +51,24 @@ impl RetireSales {
             .await?;
         for voucher in closing.items {
             self.relay.promote(voucher.id).await?;
-            if self.is_settled(voucher.id).await? && self.retire(voucher.id).await? {
+            let settled = self.is_settled(voucher.id).await?;
+            if self.still_settled(voucher.id, settled) && self.retire(voucher.id).await? {
                 retired += 1;
             }
         }
         Ok(retired)
+    }
+
+    /// Notes whether a sale is settled; whether it was in the sweep before, too. Sweeps are seconds
+    /// apart, so that a failover which loses the retirement does not lose the closing with it:
+    /// nobody looks again after a sale that the ledger calls retired.
+    fn still_settled(&self, voucher: VoucherId, settled: bool) -> bool {
+        let mut known = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.remove(&voucher);
+        if settled && !before {
+            known.insert(voucher);
+        }
+        settled && before
     }
 
     /// The order of the looks matters. Nothing unsettled at first: the gate has followed the closing

@@ -5,8 +5,10 @@ use seckill_domain::{OrderId, OrderStatus, VoucherId};
 
 use crate::world::{MINUTE, Offer, World, buyer, payment, request};
 
+/// Two sweeps: a sale leaves when the sweep before has found it settled, too.
 fn retire(world: &World) -> usize {
-    world.run(world.retire.run()).unwrap()
+    let first = world.run(world.retire.run()).unwrap();
+    first + world.run(world.retire.run()).unwrap()
 }
 
 fn is_retired(world: &World, voucher: VoucherId) -> bool {
@@ -108,6 +110,7 @@ fn whoever_waits_is_told_before_a_sale_leaves() {
 fn a_retirement_that_is_cut_off_is_completed() {
     let world = World::new();
     let (voucher, _) = over(&world);
+    assert_eq!(world.run(world.retire.run()).unwrap(), 0, "a first look");
     world.book.chaos().fail_before("unit_of_work.commit", 1);
     world.run(world.retire.run()).unwrap_err();
     assert!(!is_retired(&world, voucher));
