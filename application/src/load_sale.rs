@@ -31,6 +31,8 @@ const TOKEN_TTL: Duration = Duration::from_secs(5);
 /// How long the ledger may take to catch up before the load is given up for now.
 const CATCH_UP_MAX: Duration = Duration::from_secs(30);
 const CATCH_UP_PAUSE: Duration = Duration::from_millis(10);
+/// How often it is asked whether what the ledger has to catch up with is still there.
+const GONE_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Loads sales.
 pub struct LoadSale {
@@ -172,11 +174,18 @@ impl LoadSale {
         }
         self.clock.sleep(grace).await;
         let deadline = self.clock.monotonic() + CATCH_UP_MAX;
+        let mut look_at = self.clock.monotonic() + GONE_LOOK_EVERY;
         loop {
             if !self.ledger_has(load).await? {
-                if self.clock.monotonic() >= deadline {
+                let now = self.clock.monotonic();
+                if now >= deadline {
                     let behind = "the ledger does not catch up; is an order writer running?";
                     return Err(Fault::unavailable("load_sale", behind));
+                }
+                if now >= look_at {
+                    let partition = self.partitions.of(load.voucher);
+                    self.recover.restart_if_gone(partition, load.epoch).await?;
+                    look_at = now + GONE_LOOK_EVERY;
                 }
                 if !self.keep_token(load).await? {
                     return Ok(Loaded::Busy);

@@ -66,6 +66,29 @@ impl RecoverPartition {
         self.begin(partition, head).await
     }
 
+    /// Gives the partition a new life if the gate has decided something in the epoch `seen` that the
+    /// ledger does not have, and nothing of it stands in the stream: nobody would ever apply it.
+    pub(crate) async fn restart_if_gone(
+        &self,
+        partition: PartitionId,
+        seen: Epoch,
+    ) -> Result<(), Fault> {
+        let head = self.admissions.head(partition).await?;
+        let reply = self
+            .stream
+            .read_after(partition, head.epoch, head.entry, 1)
+            .await?;
+        let nothing = matches!(&reply, StreamReply::Entries(entries) if entries.is_empty());
+        // What was applied meanwhile may be trimmed already.
+        let still = head.epoch == seen && self.admissions.head(partition).await? == head;
+        if nothing && still {
+            tracing::error!(%partition, epoch = %seen, applied = %head.applied,
+                "decisions are gone from the stream");
+            self.restart(partition, seen).await?;
+        }
+        Ok(())
+    }
+
     async fn begin(&self, partition: PartitionId, head: PartitionHead) -> Result<(), Fault> {
         match self
             .loader
