@@ -14,7 +14,7 @@ mod sandbox_payments;
 mod virtual_clock;
 
 pub use chaos::Chaos;
-pub use hot_path::{HotPathOptions, MemoryHotPath, Piece};
-pub use ledger::MemoryLedger;
+pub use hot_path::{HotGuard, HotPathOptions, MemoryHotPath, Piece};
+pub use ledger::{LedgerGuard, MemoryLedger};
 pub use sandbox_payments::SandboxPayments;
 pub use virtual_clock::VirtualClock;

@@ -48,6 +48,12 @@ impl MemoryHotPath {
         lost
     }
 
+    /// How many writes were remembered so far, for [`MemoryHotPath::lose_last`]: what was written
+    /// since a moment is what this number has risen by.
+    pub fn writes_remembered(&self) -> u64 {
+        self.shared.store().remembered
+    }
+
     /// Loses one piece. `false` if there was nothing of it: an empty collection is no key.
     pub fn delete(&self, piece: Piece) -> bool {
         let partition = match piece {

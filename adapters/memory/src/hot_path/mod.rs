@@ -27,6 +27,16 @@ use store::Shared;
 
 pub use damage::Piece;
 
+/// A guard of the hot store that a test takes away, to show what it is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HotGuard {
+    /// Units that come back go to the head of the waitlist in the same step. Without it they are
+    /// anybody's until somebody serves the waitlist.
+    PromotionInStep,
+    /// Turns carry the life of the partition. Without it they are the numbers of decisions.
+    TurnsOfLives,
+}
+
 /// How a hot store is set up.
 #[derive(Debug, Clone, Copy)]
 pub struct HotPathOptions {
@@ -40,6 +50,8 @@ pub struct HotPathOptions {
     /// How many of the latest writes [`MemoryHotPath::lose_last`] can take back. Each remembered
     /// write costs a copy of its partition, so 0 outside of tests.
     pub undo_depth: usize,
+    /// The guard that is taken away; none outside of tests.
+    pub lacks: Option<HotGuard>,
 }
 
 impl HotPathOptions {
@@ -50,6 +62,7 @@ impl HotPathOptions {
             backlog_limit: 100_000,
             worker: 0,
             undo_depth: 0,
+            lacks: None,
         }
     }
 }

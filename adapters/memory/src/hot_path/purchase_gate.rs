@@ -11,9 +11,9 @@ use seckill_domain::{
     OrderId, Sale, Ticket, Timestamp, VoucherId,
 };
 
-use super::holders;
 use super::partition::{DecidedOrder, Journal, Partition, told};
 use super::store::Shared;
+use super::{HotGuard, HotPathOptions, holders};
 use crate::chaos::at_most;
 
 /// Most promotions of one call, and most buyers taken off the waitlist.
@@ -29,7 +29,7 @@ impl PurchaseGate for Shared {
         const ADMIT: &str = "purchase_gate.admit";
         at_most(ADMIT, attempts.len(), ATTEMPTS_MAX)?;
         self.at(ADMIT, voucher, |partition, now| {
-            partition.admit(voucher, attempts, now, self.options.backlog_limit)
+            partition.admit(voucher, attempts, now, &self.options)
         })
     }
 
@@ -46,6 +46,10 @@ impl PurchaseGate for Shared {
                 Followed::Applied => {
                     journal.wrote();
                     journal.append(now, sale.to_append(update));
+                    if self.options.lacks == Some(HotGuard::PromotionInStep) {
+                        let more = !sale.waitlist().is_empty();
+                        return FollowReply::Applied { more };
+                    }
                     let more = serve(sale, &mut journal, now);
                     FollowReply::Applied { more }
                 }
@@ -208,13 +212,13 @@ impl Partition {
         voucher: VoucherId,
         attempts: &[Attempt],
         now: Timestamp,
-        backlog_limit: u64,
+        options: &HotPathOptions,
     ) -> Admitted {
         let (sale, mut journal) = match self.open(voucher, now) {
             Ok(open) => open,
             Err(why) => return Admitted::NotLoaded(why),
         };
-        if journal.backlog() >= backlog_limit {
+        if journal.backlog() >= options.backlog_limit {
             return Admitted::BacklogFull;
         }
         let mut decisions = Vec::new();
@@ -225,8 +229,18 @@ impl Partition {
                 admissions.push(settled);
                 continue;
             }
-            let turn = Ticket::drawn_at(journal.meta.epoch, next);
-            let (admission, decision) = sale.admit(attempt, now, turn);
+            let turn = match options.lacks {
+                Some(HotGuard::TurnsOfLives) => Ticket::new(next.get()),
+                _ => Ticket::drawn_at(journal.meta.epoch, next),
+            };
+            let (admission, decision) = match sale.admit(attempt, now, turn) {
+                (Admission::Waitlisted { .. }, Some(joined))
+                    if options.lacks == Some(HotGuard::PromotionInStep) =>
+                {
+                    jump(sale, attempt, turn, joined)
+                }
+                answered => answered,
+            };
             admissions.push(admission);
             if let Some(decision) = decision {
                 decisions.push(decision);
@@ -329,6 +343,31 @@ fn settled(
         batch.iter().find(of_order).map(told)
     })?;
     Some(sale.settled(attempt, first))
+}
+
+/// What becomes of somebody who has just joined where units lie about that nobody serves the
+/// waitlist with.
+fn jump(
+    sale: &mut Sale,
+    attempt: &Attempt,
+    turn: Ticket,
+    joined: Decision,
+) -> (Admission, Option<Decision>) {
+    let order = attempt.order;
+    if let Some(claim) = joined.claim().cloned()
+        && claim.quantity <= sale.pulse().free
+        && matches!(sale.leave(attempt.buyer), Leave::Left(_))
+        && sale.retake(&claim)
+    {
+        return (Admission::Granted { order }, Some(Decision::Granted(claim)));
+    }
+    let position = sale.waitlist().position(attempt.buyer).unwrap_or(0);
+    let waitlisted = Admission::Waitlisted {
+        order,
+        position,
+        ticket: turn,
+    };
+    (waitlisted, Some(joined))
 }
 
 /// Serves the waitlist. `true` if there may be more to do: another round, or a drain.

@@ -36,6 +36,7 @@ pub(super) struct Store {
     pub(super) delays: Delays,
     undo_depth: usize,
     undo: VecDeque<Undo>,
+    pub(super) remembered: u64,
 }
 
 /// What a write replaced.
@@ -59,6 +60,7 @@ impl Shared {
                 delays: Delays::default(),
                 undo_depth: options.undo_depth,
                 undo: VecDeque::new(),
+                remembered: 0,
             }),
             arrivals: (0..count).map(|_| Notify::new()).collect(),
             delays_changed: Notify::new(),
@@ -154,6 +156,7 @@ impl Store {
 
     fn remember(&mut self, undo: Undo) {
         self.undo.push_back(undo);
+        self.remembered += 1;
         if self.undo.len() > self.undo_depth {
             self.undo.pop_front();
         }

@@ -9,6 +9,7 @@ use seckill_domain::{
     VoucherId,
 };
 
+use super::LedgerGuard;
 use super::changes::Changes;
 use super::events::Events;
 use super::money::Money;
@@ -39,6 +40,7 @@ pub(super) struct Book {
     pub(super) reports: Vec<Report>,
     pub(super) partitions: HashMap<PartitionId, PartitionRow>,
     pub(super) partition_count: Option<u16>,
+    pub(super) lacks: Option<LedgerGuard>,
     last_voucher: u64,
     last_adjustment: u64,
     last_update: u64,

@@ -32,6 +32,17 @@ use locks::{Locks, Row, Taken, TransactionId};
 /// How long a transaction waits for a row that another one has locked.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// A guard of the ledger that a test takes away, to show what it is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerGuard {
+    /// An order takes its units once, however often its grant comes.
+    UniqueOrders,
+    /// A buyer's live units never exceed the limit.
+    Limit,
+    /// Units are taken only out of what is there.
+    Stock,
+}
+
 /// The ledger in memory. Clones are handles on the same ledger. Its clock is the clock it was given.
 #[derive(Clone)]
 pub struct MemoryLedger {
@@ -65,6 +76,11 @@ impl MemoryLedger {
                 unlocked: Notify::new(),
             }),
         }
+    }
+
+    /// Takes a guard away, for good.
+    pub fn disarm(&self, guard: LedgerGuard) {
+        self.state().book.lacks = Some(guard);
     }
 
     /// Its ports. Every call gives handles on the same ledger.

@@ -8,6 +8,7 @@ use seckill_domain::{
     RejectReason, SaleStatus, Sequence, Stage, Ticket, Timestamp, Transition, Voucher, VoucherId,
 };
 
+use super::LedgerGuard;
 use super::book::{AdjustmentRow, Book};
 use super::changes::Changes;
 use super::parked::NewParked;
@@ -94,6 +95,12 @@ impl Settlement<'_> {
             Some(Stage::Withdrawn | Stage::ClosedOut) => {
                 return Verdict::Rejected(RejectReason::Lost);
             }
+            Some(_) if self.lacks(LedgerGuard::UniqueOrders) => {
+                return match self.take_units(claim) {
+                    Ok(_) => Verdict::Confirmed,
+                    Err(reason) => Verdict::Rejected(reason),
+                };
+            }
             Some(_) => return Verdict::AlreadyThere,
         };
         let Some(mut order) = order else {
@@ -142,15 +149,22 @@ impl Settlement<'_> {
             .changes
             .holding_mut(self.book, claim.voucher, claim.buyer, limit);
         let mut raised = *holding;
-        raised
-            .add(claim.quantity)
-            .map_err(|_| RejectReason::LimitReached)?;
+        let within = raised.add(claim.quantity);
+        if within.is_err() && self.book.lacks != Some(LedgerGuard::Limit) {
+            return Err(RejectReason::LimitReached);
+        }
+        let unguarded = self.book.lacks == Some(LedgerGuard::Stock);
+        let stock = stock.or(unguarded.then_some(0));
         let stock = stock.ok_or(RejectReason::NoStock)?;
         *holding = raised;
         if let Some(voucher) = self.changes.voucher_mut(self.book, claim.voucher) {
             voucher.stock_units = stock;
         }
         Ok(self.now.plus(window))
+    }
+
+    fn lacks(&self, guard: LedgerGuard) -> bool {
+        self.book.lacks == Some(guard)
     }
 
     /// Whether another order has the claim's key: the same purchase, twice.
