@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use seckill_application::ports::Clock as _;
 use seckill_application::{
-    CancelReply, LeavePlace, PayReply, PaymentNotice, Purchase, PurchaseRequest,
+    CancelReply, HearReply, LeavePlace, PayReply, PaymentNotice, Purchase, PurchaseRequest,
 };
 use seckill_domain::{BuyerId, Money, OrderId, PaymentId};
 
@@ -14,6 +14,7 @@ use crate::note;
 use crate::promises::{Outcome, Wish};
 use crate::sales::PRICE_MINOR;
 use crate::site::{NoAnswer, Site};
+use crate::stores::now;
 
 /// A buyer with what he knows.
 pub struct Buyer {
@@ -59,7 +60,8 @@ impl Buyer {
     async fn act_once(&mut self) {
         match self.site.nature.dice.below(100) {
             0..50 => self.buy().await,
-            50..68 => self.pay().await,
+            50..60 => self.pay().await,
+            60..68 => self.pay_at_last().await,
             68..80 => self.cancel().await,
             80..86 => self.leave().await,
             86..92 => self.look().await,
@@ -136,6 +138,7 @@ impl Buyer {
         let when = site.nature.clock.monotonic();
         note!(site.nature.trace, "b{} is told {answer:?}", self.id);
         site.promises.purchase(wish, by, when, &answer);
+        site.excuse_the_dead();
         match &answer {
             Purchase::Granted { order, .. } | Purchase::Waitlisted { order, .. } => {
                 if self.orders.iter().any(|(known, _)| known == order) {
@@ -160,10 +163,28 @@ impl Buyer {
             .expect("a payment")
     }
 
-    async fn pay(&mut self) {
+    /// Pays at the very end of the payment window.
+    async fn pay_at_last(&mut self) {
         let Some((order, _)) = self.any_order() else {
             return;
         };
+        let nature = self.site.nature.clone();
+        let stored = now(self.site.stores.ledger.ledger.order(order));
+        if let Some(end) = stored.and_then(|order| order.expires_at) {
+            let early = nature.dice.millis(0..=8);
+            let left = nature.clock.now().until(end);
+            nature.sleep(left.saturating_sub(early)).await;
+        }
+        self.pay_for(order).await;
+    }
+
+    async fn pay(&mut self) {
+        if let Some((order, _)) = self.any_order() {
+            self.pay_for(order).await;
+        }
+    }
+
+    async fn pay_for(&mut self, order: OrderId) {
         let (site, buyer, payment) = (self.site.clone(), self.id, self.next_payment());
         for _ in 0..2 {
             let payment = payment.clone();
@@ -264,7 +285,7 @@ impl Buyer {
             let asked = site.ask(site.any_process(), move |node| async move {
                 node.hear.run(&notice).await
             });
-            if let Ok((_, Ok(Some(outcome)))) = asked.await {
+            if let Ok((_, Ok(HearReply::Settled(outcome)))) = asked.await {
                 note!(site.nature.trace, "money for {order}: {outcome:?}");
                 let outcome = Outcome::from(outcome);
                 if outcome == Outcome::Refunded {

@@ -98,6 +98,8 @@ seen! {
     Failover "failover that lost writes";
     /// One key of the hot store was lost.
     KeyLost "key lost";
+    /// A sale was taken out of the gate.
+    Eviction "eviction of a sale";
     /// Decisions that nobody had applied were lost with the hot data.
     DecisionsLost "decisions lost with the hot data";
     /// A store was off for a while.

@@ -1,6 +1,7 @@
 //! The whole service on one thread, several processes and their misfortunes included: chance and
 //! time come from a seed, so that whatever is found can be found again.
 
+pub mod batch;
 pub mod bug;
 pub mod buyers;
 pub mod coverage;
@@ -10,6 +11,7 @@ mod faulty;
 pub mod judge;
 pub mod link;
 mod loops;
+pub mod misfortune;
 pub mod node;
 pub mod promises;
 pub mod sales;

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 
-use seckill_application::ports::{Lease, LeaseOwner};
+use seckill_application::ports::{Lease, LeaseOwner, VoucherFilter};
 use seckill_application::{ExpireOrders, Fault, OrderWriter, ReconcileScope, Step, WriterSettings};
 use seckill_domain::PartitionId;
 
+use crate::bug::Bug;
 use crate::coverage::Seen;
 use crate::node::Node;
 
@@ -23,6 +24,8 @@ const IDLE_PAUSE: Duration = Duration::from_millis(5);
 const RELOAD_GRACE: Duration = Duration::from_millis(300);
 const HEAD_START: Duration = Duration::from_millis(25);
 const LOADERS: usize = 2;
+/// Longer than what a failover loses is old.
+const RETIRE_EVERY: Duration = Duration::from_secs(3);
 const RECONCILE_EVERY: Duration = Duration::from_secs(5);
 
 /// Starts every loop of a process.
@@ -40,10 +43,12 @@ pub(crate) fn start(node: &Arc<Node>) {
         node.relay.sweep().await.map(drop)
     });
     every(node, SECOND, |node| async move { node.upkeep.run().await });
-    every(node, 500 * MS, |node| async move {
-        while node.expire.sweep().await? == ExpireOrders::BATCH_MAX {}
-        Ok(())
-    });
+    if node.bug != Some(Bug::NoSweep) {
+        every(node, 500 * MS, |node| async move {
+            while node.expire.sweep().await? == ExpireOrders::BATCH_MAX {}
+            Ok(())
+        });
+    }
     every(node, Duration::ZERO, |node| async move {
         node.hot.delays.wait(SECOND).await?;
         while node.expire.on_time().await? == ExpireOrders::BATCH_MAX {}
@@ -55,12 +60,16 @@ pub(crate) fn start(node: &Arc<Node>) {
     every(node, SECOND, |node| async move {
         node.send_refunds.run().await.map(drop)
     });
-    every(node, 2 * SECOND, |node| async move {
+    every(node, RETIRE_EVERY, |node| async move {
         let retired = node.retire.run().await?;
         node.nature.coverage.add(Seen::Retirement, retired as u64);
         Ok(())
     });
-    every(node, RECONCILE_EVERY, reconcile);
+    if node.bug == Some(Bug::CountersReconciled) {
+        every(node, SECOND, overwrite_counters);
+    } else {
+        every(node, RECONCILE_EVERY, reconcile);
+    }
     for partition in node.partitions.all() {
         spawn(node, move |node| write_partition(node, partition));
     }
@@ -135,6 +144,23 @@ async fn reconcile(node: Arc<Node>) -> Result<(), Fault> {
         let repaired = found.differences.iter().filter(|it| it.repaired).count();
         coverage.add(Seen::Repair, repaired as u64);
         coverage.add(Seen::Drift, u64::from(found.free_drift != 0));
+    }
+    Ok(())
+}
+
+/// The job of [`Bug::CountersReconciled`]: copies the ledger's stock to the gate.
+async fn overwrite_counters(node: Arc<Node>) -> Result<(), Fault> {
+    let on_sale = node
+        .ledger
+        .ledger
+        .vouchers(VoucherFilter::OnSale, None, 100);
+    for voucher in on_sale.await?.items {
+        let facts = node.hot.gate.facts(&[voucher.id]).await?;
+        if let Some(facts) = facts.into_iter().flatten().next() {
+            let off = i64::from(voucher.stock_units) - i64::from(facts.pulse.free);
+            node.memory
+                .shift_free(voucher.id, i32::try_from(off).unwrap_or(0));
+        }
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
-//! Runs seeds, and prints the trace of one.
+//! Runs seeds: one with its trace, many for a verdict, or many with a bug planted.
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use seckill_simulation::coverage::Coverage;
+use seckill_simulation::batch::Batch;
+use seckill_simulation::bug::Bug;
 use seckill_simulation::sim::Run;
 
 /// Runs the simulation.
@@ -18,43 +19,104 @@ struct Args {
     /// The first of them.
     #[arg(long, default_value_t = 1)]
     base: u64,
+    /// Plant this bug, by a part of its name; `all` tries each, and prints how many seeds find it.
+    #[arg(long)]
+    bug: Option<String>,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    if let Some(seed) = args.seed {
-        let run = Run {
-            prints: true,
-            ..Run::of(seed)
-        };
-        let outcome = run.go();
-        println!("{}", outcome.coverage);
-        println!(
-            "trace {:016x}, {} lines, {} steps, {:?}",
-            outcome.trace.0, outcome.trace.1, outcome.steps, outcome.time
-        );
-        return match outcome.violation {
-            None => ExitCode::SUCCESS,
-            Some(violation) => {
-                println!("seed {seed}: {violation}");
-                ExitCode::FAILURE
-            }
-        };
-    }
-    let total = Coverage::default();
-    let mut failed = 0;
-    for seed in args.base..args.base + args.seeds {
-        let outcome = Run::of(seed).go();
-        total.absorb(&outcome.coverage);
-        if let Some(violation) = outcome.violation {
-            failed += 1;
-            println!("seed {seed}: {violation}");
+    let bugs: Vec<Bug> = match &args.bug {
+        None => Vec::new(),
+        Some(all) if all == "all" => Bug::ALL.to_vec(),
+        Some(part) => Bug::ALL
+            .iter()
+            .filter(|it| it.word().contains(part))
+            .copied()
+            .collect(),
+    };
+    if args.bug.is_some() && bugs.is_empty() {
+        eprintln!("no bug of that name; there are:");
+        for bug in Bug::ALL {
+            eprintln!("  {bug}");
         }
+        return ExitCode::FAILURE;
     }
-    println!("{total}\n{failed} of {} seeds failed", args.seeds);
-    if failed == 0 {
+    match args.seed {
+        Some(seed) => one(seed, bugs.first().copied()),
+        None if bugs.is_empty() => many(&Batch::of(args.base, args.seeds)),
+        None => planted(&args, &bugs),
+    }
+}
+
+fn one(seed: u64, bug: Option<Bug>) -> ExitCode {
+    let prints = true;
+    let outcome = Run { seed, bug, prints }.go();
+    let (hash, lines) = outcome.trace;
+    println!("{}", outcome.coverage);
+    println!(
+        "trace {hash:016x}: {lines} lines, {:?} of virtual time",
+        outcome.time
+    );
+    verdict(
+        outcome
+            .violation
+            .map(|it| format!("seed {seed}: {it}"))
+            .into_iter()
+            .collect(),
+    )
+}
+
+fn many(batch: &Batch) -> ExitCode {
+    let found = batch.go();
+    println!(
+        "{}\n{} seeds, {} steps",
+        found.coverage, found.ran, found.steps
+    );
+    let failures = found.failures.iter();
+    verdict(
+        failures
+            .map(|(seed, it)| format!("seed {seed}: {it}"))
+            .collect(),
+    )
+}
+
+fn verdict(failures: Vec<String>) -> ExitCode {
+    for failure in &failures {
+        println!("{failure}");
+    }
+    if failures.is_empty() {
+        println!("every promise holds");
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// The table of bugs: a bug that no seed finds is a failure.
+fn planted(args: &Args, bugs: &[Bug]) -> ExitCode {
+    println!("| bug | layer it takes away | found by | first seed | what shows it |");
+    println!("|---|---|---|---|---|");
+    let mut missed = false;
+    for bug in bugs {
+        let batch = Batch {
+            bug: Some(*bug),
+            ..Batch::of(args.base, args.seeds)
+        };
+        let found = batch.go();
+        let (by, of) = (found.failures.len(), found.ran);
+        let first = found.failures.first();
+        let first = first.map_or("never".to_owned(), |(seed, _)| seed.to_string());
+        println!(
+            "| {bug} | {} | {by} of {of} | {first} | {} |",
+            bug.layer(),
+            found.rules()
+        );
+        missed |= by == 0;
+    }
+    if missed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     }
 }

@@ -12,7 +12,9 @@ use seckill_application::{
 };
 use seckill_decorators::{BatchSettings, BatchedGate};
 use seckill_domain::Partitions;
+use seckill_memory::MemoryHotPath;
 
+use crate::bug::{self, Bug};
 use crate::executor::Group;
 use crate::faulty;
 use crate::link::{Link, Nature, Store};
@@ -22,6 +24,8 @@ use crate::watch::Watch;
 /// The use cases of one life of a process, and the ports under them.
 #[expect(missing_docs, reason = "each use case says what it is")]
 pub struct Node {
+    pub bug: Option<Bug>,
+    pub memory: MemoryHotPath,
     pub nature: Nature,
     pub group: Group,
     pub clock: Arc<dyn Clock>,
@@ -68,10 +72,13 @@ impl Node {
         let local_clock = LocalClock::new(nature.clock.clone());
         let clock: Arc<dyn Clock> = local_clock.clone();
         let partitions = stores.partitions;
-        let mut hot = faulty::hot(&stores.hot, &link(Store::Hot), watch);
+        let bug = stores.bug;
+        let hot = faulty::hot(&bug::hot(bug, stores), &link(Store::Hot), watch);
+        let mut hot = bug::in_process(bug, hot);
         let batches = BatchSettings::default();
         hot.gate = Arc::new(BatchedGate::new(hot.gate.clone(), clock.clone(), batches));
-        let ledger = faulty::ledger(&stores.ledger, &link(Store::Ledger), watch);
+        let ledger = bug::ledger(bug, stores);
+        let ledger = faulty::ledger(&ledger, &link(Store::Ledger), watch);
         let payments = faulty::payments(&stores.payments(), &link(Store::Provider), watch);
         let (hot, ledger) = (&hot, &ledger);
         let meters = Arc::new(Meters::default());
@@ -87,9 +94,10 @@ impl Node {
         let recover = Arc::new(RecoverPartition::new(hot, ledger, meters.clone()));
         let relay = RelayUpdates::new(hot, ledger, wanted.clone(), meters.clone());
         let relay = Arc::new(relay);
+        let for_loading = bug::for_loading(bug, ledger.clone());
         let load = Arc::new(LoadSale::new(
             hot,
-            ledger,
+            &for_loading,
             recover.clone(),
             clock.clone(),
             meters.clone(),
@@ -136,6 +144,8 @@ impl Node {
                 partitions,
                 owner("reconcile"),
             ),
+            bug,
+            memory: stores.memory.clone(),
             nature: nature.clone(),
             group,
             local_clock,

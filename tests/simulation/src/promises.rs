@@ -105,7 +105,11 @@ impl Promises {
             Purchase::Granted { order, .. } | Purchase::Waitlisted { order, .. } => {
                 if let Some(key) = &wish.key {
                     let key = (wish.voucher, wish.buyer, key.clone());
-                    told.keys.entry(key).or_default().insert(*order);
+                    // Whoever waits is told his place under any key, which does not make it its.
+                    let new = !matches!(answer, Purchase::Waitlisted { joined: false, .. });
+                    if new || told.keys.contains_key(&key) {
+                        told.keys.entry(key).or_default().insert(*order);
+                    }
                 }
                 std::slice::from_ref(order)
             }

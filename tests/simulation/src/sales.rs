@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_application::ports::{Clock as _, NewAdjustment, NewVoucher};
+use seckill_application::ports::{Clock as _, NewAdjustment, NewVoucher, ParkedReply};
 use seckill_application::{AdjustStockReply, RefundReply, SteerCommand, SteerReply};
 use seckill_domain::{Amendment, Money, OrderStatus, SaleWindow, VoucherId, VoucherTerms};
 
@@ -88,7 +88,7 @@ async fn steer(site: &Site, voucher: VoucherId, command: SteerCommand) -> Option
 /// Does a few things within a time.
 pub async fn administer(site: Arc<Site>, within: Duration) {
     let dice = site.nature.dice.clone();
-    let actions = dice.count(0..=5);
+    let actions = dice.count(0..=6);
     let millis = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
     for _ in 0..actions {
         site.nature
@@ -116,7 +116,8 @@ pub async fn administer(site: Arc<Site>, within: Duration) {
             }
             50..65 => pause(&site, voucher).await,
             65..70 => close(&site, voucher).await,
-            70..80 => widen(&site, voucher).await,
+            70..78 => widen(&site, voucher).await,
+            78..88 => settle_parked(&site).await,
             _ => refund(&site, voucher).await,
         }
     }
@@ -188,6 +189,35 @@ async fn widen(site: &Site, voucher: VoucherId) {
         ..Amendment::default()
     };
     steer(site, voucher, SteerCommand::Amend(change)).await;
+}
+
+/// Settles a parked message, one way or the other.
+async fn settle_parked(site: &Site) {
+    let asked = site.ask(site.any_process(), |node| async move {
+        node.parked.list(true, None, 100).await
+    });
+    let Ok((_, Ok(waiting))) = asked.await else {
+        return;
+    };
+    let Some(id) = site.nature.dice.pick(&waiting.items).map(|it| it.id) else {
+        return;
+    };
+    let replays = site.nature.dice.chance(300);
+    let asked = site.ask(site.any_process(), move |node| async move {
+        if replays {
+            node.parked.replay(id).await
+        } else {
+            node.parked.discard(id, "forged").await
+        }
+    });
+    let Ok((_, reply)) = asked.await else { return };
+    note!(
+        site.nature.trace,
+        "admin: parked message {id}, replay {replays}: {reply:?}"
+    );
+    if matches!(reply, Ok(ParkedReply::Settled)) {
+        site.nature.coverage.saw(Seen::ParkedSettled);
+    }
 }
 
 /// Refunds somebody's paid order.

@@ -17,6 +17,7 @@ use crate::dice::Dice;
 use crate::executor::{Executor, Spawner};
 use crate::judge::{Judge, Rule, Violation};
 use crate::link::{Nature, Weather};
+use crate::misfortune::{self, Kind, UNDO_DEPTH};
 use crate::note;
 use crate::sales;
 use crate::site::Site;
@@ -96,16 +97,26 @@ impl Run {
 
     fn rounds(self, nature: &Nature, executor: &mut Executor) -> Result<(), Violation> {
         let dice = &nature.dice;
-        let stores = Arc::new(Stores::new(&nature.clock, 0, self.bug));
+        let lot = misfortune::lot(dice);
+        note!(nature.trace, "--- seed {}, {lot:?}", self.seed);
+        let undo_depth = if lot.contains(&Kind::Failover) {
+            UNDO_DEPTH
+        } else {
+            0
+        };
+        let stores = Arc::new(Stores::new(&nature.clock, undo_depth, self.bug));
         let site = Site::new(
             nature.clone(),
             stores,
             dice.below(3) + 1,
             dice.within(3..=16),
         );
-        let judge = Judge::new(site.clone());
+        let judge = Arc::new(Judge::new(site.clone()));
         for process in 0..site.count() {
             site.start(process);
+        }
+        if undo_depth > 0 {
+            nature.spawn(site.clone().count_writes());
         }
         for _ in 0..dice.count(1..=2) {
             nature.spawn(sales::publish(site.clone()));
@@ -122,10 +133,12 @@ impl Run {
             .collect();
         for round in 1..=2 {
             note!(nature.trace, "--- round {round}");
-            let within = dice.millis(3_000..=15_000);
+            let within = dice.millis(6_000..=18_000);
             let crowd = Crowd::begin(&site, buyers, within);
+            let blows = misfortune::strike(site.clone(), judge.clone(), lot.clone(), within);
+            nature.spawn(blows);
             stage.pass(within)?;
-            nature.weather.heal();
+            misfortune::heal(&site);
             buyers = stage.gather(&crowd)?;
             stage.come_to_rest()?;
         }
@@ -202,12 +215,13 @@ impl Stage<'_> {
         let late = self.nature.clock.monotonic() + REST_WITHIN;
         loop {
             self.pass(LOOK_EVERY)?;
-            let Some(unrest) = self.judge.unrest() else {
-                note!(self.nature.trace, "--- at rest");
-                return self.judge.at_rest();
-            };
-            if self.nature.clock.monotonic() >= late {
-                return stuck(&unrest);
+            match self.judge.unrest() {
+                Ok(()) => {
+                    note!(self.nature.trace, "--- at rest");
+                    return self.judge.at_rest();
+                }
+                Err(unrest) if self.nature.clock.monotonic() >= late => return Err(unrest),
+                Err(_) => {}
             }
         }
     }

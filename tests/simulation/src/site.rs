@@ -1,5 +1,6 @@
 //! The processes, and the ways to them.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,10 @@ use crate::watch::Watch;
 /// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What a failover loses is at most so old.
+const LOST_MAX: Duration = Duration::from_secs(2);
+const COUNT_EVERY: Duration = Duration::from_millis(100);
+
 /// In whose name things are forged.
 pub const FORGED: u64 = 999;
 
@@ -38,6 +43,8 @@ pub struct Site {
     pub vouchers: Mutex<Vec<VoucherId>>,
     processes: Mutex<Vec<Process>>,
     buyers: u64,
+    /// How many writes the hot store had taken at moments of the last two seconds.
+    writes: Mutex<VecDeque<u64>>,
 }
 
 #[derive(Default)]
@@ -60,6 +67,7 @@ impl Site {
             promises: Promises::default(),
             vouchers: Mutex::default(),
             buyers,
+            writes: Mutex::default(),
             processes: Mutex::new((0..processes).map(|_| Process::default()).collect()),
         })
     }
@@ -73,6 +81,29 @@ impl Site {
     /// How many processes there are, running or not.
     pub fn count(&self) -> usize {
         self.processes().len()
+    }
+
+    /// Notes how much is written, for ever.
+    pub async fn count_writes(self: Arc<Self>) {
+        let moments = LOST_MAX.as_millis() / COUNT_EVERY.as_millis();
+        loop {
+            {
+                let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+                writes.push_back(self.stores.memory.writes_remembered());
+                if writes.len() as u128 > moments {
+                    writes.pop_front();
+                }
+            }
+            self.nature.sleep(COUNT_EVERY).await;
+        }
+    }
+
+    /// How many writes are so young that a failover may lose them.
+    pub fn recent_writes(&self) -> usize {
+        let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.stores.memory.writes_remembered();
+        let before = writes.front().copied().unwrap_or(now);
+        usize::try_from(now - before).unwrap_or(usize::MAX)
     }
 
     /// Everybody who may buy.
@@ -104,11 +135,6 @@ impl Site {
         processes.iter().filter_map(|it| it.node.clone()).collect()
     }
 
-    /// Whether this life of a process has not ended.
-    pub fn lives(&self, group: Group) -> bool {
-        self.nodes().iter().any(|node| node.group == group)
-    }
-
     /// Starts a process, if it does not run.
     pub fn start(&self, process: usize) {
         let group = {
@@ -135,11 +161,14 @@ impl Site {
         self.count_meters(&node);
         self.nature.spawner.resume(node.group);
         self.nature.spawner.kill(node.group);
-        let group = node.group;
-        let stores = &self.stores;
-        let watch = &self.watch;
+        self.excuse_the_dead();
+    }
+
+    /// The documented exception: Redis has lost it, and the process that remembered it is dead.
+    pub fn excuse_the_dead(&self) {
+        let alive: Vec<Group> = self.nodes().iter().map(|node| node.group).collect();
         self.promises.excuse(|order, promise| {
-            promise.by == group && watch.is_at_risk(order) && !stores.has(order)
+            !alive.contains(&promise.by) && self.watch.is_at_risk(order) && !self.stores.has(order)
         });
     }
 

@@ -9,9 +9,10 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Clock, Entry, EntryId, HotPath, LedgerPorts, PartitionHead, Payments, StreamReply,
+    BatchItem, Clock, Entry, EntryId, HotPath, LedgerPorts, PartitionHead, PartitionState,
+    Payments, StreamReply,
 };
-use seckill_domain::{OrderId, PartitionId, Partitions, Timestamp};
+use seckill_domain::{Decision, Epoch, OrderId, PartitionId, Partitions, Timestamp};
 use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger, SandboxPayments, VirtualClock};
 
 use crate::bug::Bug;
@@ -68,6 +69,8 @@ pub struct Stores {
     pub provider: Arc<SandboxPayments>,
     /// How many partitions there are.
     pub partitions: Partitions,
+    /// The bug that is planted.
+    pub bug: Option<Bug>,
 }
 
 impl Stores {
@@ -78,11 +81,14 @@ impl Stores {
         let options = HotPathOptions {
             undo_depth,
             backlog_limit: 60,
+            lacks: bug.and_then(Bug::hot_guard),
             ..HotPathOptions::new(partitions)
         };
-        let _ = bug;
         let memory = MemoryHotPath::new(options, hot_clock.clone());
         let ledger = MemoryLedger::new(time.clone(), partitions);
+        if let Some(guard) = bug.and_then(Bug::ledger_guard) {
+            ledger.disarm(guard);
+        }
         Self {
             hot: memory.ports(),
             memory,
@@ -90,6 +96,7 @@ impl Stores {
             ledger: ledger.ports(),
             provider: Arc::new(SandboxPayments::default()),
             partitions,
+            bug,
         }
     }
 
@@ -103,27 +110,57 @@ impl Stores {
         now(self.ledger.admissions.head(partition))
     }
 
-    /// What stands in a partition's stream and is not in the ledger.
-    pub fn in_flight(&self, partition: PartitionId) -> Vec<(EntryId, Entry)> {
+    /// What stands in a partition's stream and is not in the ledger: whatever life it is of.
+    pub fn unapplied(&self, partition: PartitionId) -> Vec<Decision> {
         let head = self.head(partition);
+        let epoch = match now(self.hot.loader.partition(partition)) {
+            PartitionState::Open { epoch, .. } => epoch,
+            PartitionState::Missing => head.epoch,
+        };
+        let after = if epoch == head.epoch {
+            head.entry
+        } else {
+            EntryId::START
+        };
         let mut found = Vec::new();
-        let mut after = head.entry;
+        for entry in self.entries(partition, epoch, after) {
+            let mut sequence = entry.first;
+            for decision in entry.decisions {
+                let item = BatchItem::Decision {
+                    sequence,
+                    entry: EntryId::START,
+                    decision: decision.clone(),
+                };
+                if !now(self.ledger.admissions.has_applied(partition, &[item])) {
+                    found.push(decision);
+                }
+                sequence = sequence.next();
+            }
+        }
+        found
+    }
+
+    /// Whether anything is on its way to the ledger.
+    pub fn is_busy(&self) -> bool {
+        let mut partitions = self.partitions.all();
+        partitions.any(|it| !self.unapplied(it).is_empty())
+    }
+
+    fn entries(&self, partition: PartitionId, epoch: Epoch, mut after: EntryId) -> Vec<Entry> {
+        let mut found = Vec::new();
         loop {
-            let read = self
+            let read = now(self
                 .hot
                 .stream
-                .read_after(partition, head.epoch, after, ENTRIES_MAX);
-            let StreamReply::Entries(read) = now(read) else {
+                .read_after(partition, epoch, after, ENTRIES_MAX));
+            let StreamReply::Entries(read) = read else {
                 return found;
             };
             let Some(last) = read.last() else {
                 return found;
             };
             after = last.id;
-            found.extend(
-                read.into_iter()
-                    .filter_map(|it| Some((it.id, it.body.ok()?))),
-            );
+            found.extend(read.into_iter().filter_map(|it| it.body.ok()));
         }
     }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seckill_application::ports::{
-    AdmissionBatch, Admitted, Applied, EntryId, EpochBegun, StreamReply, Verdict,
+    AdmissionBatch, Admitted, Applied, BatchItem, EntryId, EpochBegun, StreamReply, Verdict,
 };
-use seckill_domain::{Admission, Attempt, Epoch, OrderId, PartitionId, VoucherId};
+use seckill_domain::{Admission, Attempt, Decision, Epoch, OrderId, PartitionId, VoucherId};
 
 use crate::coverage::Seen;
 use crate::executor::Group;
@@ -28,6 +28,7 @@ struct State {
     delivered: HashSet<(PartitionId, Epoch, EntryId)>,
     writers: BTreeMap<PartitionId, Group>,
     at_risk: BTreeSet<OrderId>,
+    begun: bool,
     epochs: BTreeMap<PartitionId, u32>,
     /// A decision that the ledger refused.
     refused: Option<String>,
@@ -47,6 +48,16 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// All is at rest for the first time: two processes that start together may both have begun
+    /// a partition.
+    pub fn has_begun(&self) {
+        let mut state = self.state();
+        if !state.begun {
+            state.begun = true;
+            state.epochs.clear();
+        }
+    }
+
     /// What happens only after a loss has not happened.
     pub fn unprovoked(&self) -> Result<(), Violation> {
         let state = self.state();
@@ -56,10 +67,10 @@ impl Watch {
                 how: how.clone(),
             });
         }
-        if let Some((partition, epochs)) = state.epochs.iter().find(|(_, epochs)| **epochs > 1) {
+        if let Some((partition, epochs)) = state.epochs.iter().find(|_| state.begun) {
             return Err(Violation {
                 rule: Rule::NoFalseAlarm,
-                how: format!("partition {partition} has had {epochs} lives"),
+                how: format!("partition {partition} has begun {epochs} more lives"),
             });
         }
         Ok(())
@@ -75,14 +86,15 @@ impl Watch {
         self.state().at_risk.extend(orders);
     }
 
-    /// Notes what a partition loses with its stream.
+    /// Notes what a partition loses with its stream. Returns how many decisions.
     pub fn stream_is_lost(&self, partition: PartitionId) -> usize {
-        let lost = self.stores.in_flight(partition);
-        let decisions = lost.iter().flat_map(|(_, entry)| &entry.decisions);
-        let orders: Vec<OrderId> = decisions.filter_map(|it| Some(it.claim()?.order)).collect();
-        let count = orders.len();
+        let lost = self.stores.unapplied(partition);
+        let orders: Vec<OrderId> = lost
+            .iter()
+            .filter_map(|it| Some(it.claim()?.order))
+            .collect();
         self.put_at_risk(orders);
-        count
+        lost.len()
     }
 
     pub(crate) fn admitted(
@@ -108,10 +120,8 @@ impl Watch {
         }
     }
 
-    pub(crate) fn epoch_begins(&self, partition: PartitionId, epoch: Epoch) {
-        if self.stores.head(partition).epoch <= epoch {
-            self.stream_is_lost(partition);
-        }
+    pub(crate) fn epoch_begins(&self, partition: PartitionId) {
+        self.stream_is_lost(partition);
     }
 
     pub(crate) fn epoch_begun(&self, partition: PartitionId, epoch: Epoch, reply: EpochBegun) {
@@ -120,18 +130,12 @@ impl Watch {
                 self.nature.trace,
                 "  partition {partition} begins epoch {epoch}"
             );
-            let lives = self.lives_of(partition);
-            if lives > 1 {
+            let mut state = self.state();
+            *state.epochs.entry(partition).or_default() += 1;
+            if state.begun {
                 self.nature.coverage.saw(Seen::NewEpoch);
             }
         }
-    }
-
-    fn lives_of(&self, partition: PartitionId) -> u32 {
-        let mut state = self.state();
-        let lives = state.epochs.entry(partition).or_default();
-        *lives += 1;
-        *lives
     }
 
     pub(crate) fn delivered(&self, partition: PartitionId, epoch: Epoch, reply: &StreamReply) {
@@ -170,6 +174,7 @@ impl Watch {
         for (item, verdict) in batch.items.iter().zip(verdicts) {
             note!(self.nature.trace, "  {verdict:?} {item:?}");
             match verdict {
+                Verdict::Confirmed if is_promotion(item) => coverage.saw(Seen::Promotion),
                 Verdict::Confirmed => {}
                 Verdict::AlreadyThere => coverage.saw(Seen::Duplicate),
                 Verdict::Rejected(_) => {
@@ -186,4 +191,12 @@ impl Watch {
             self.nature.coverage.saw(Seen::CommitAnswerLost);
         }
     }
+}
+
+fn is_promotion(item: &BatchItem) -> bool {
+    let decision = match item {
+        BatchItem::Decision { decision, .. } => decision,
+        BatchItem::Unreadable { .. } => return false,
+    };
+    matches!(decision, Decision::Promoted(_))
 }

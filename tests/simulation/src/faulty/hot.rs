@@ -72,11 +72,11 @@ faulty!(GateLoader as "gate_loader" {
     ) -> Result<EpochBegun, Fault> {
         let (inner, watch) = (self.inner.clone(), self.watch.clone());
         let late: Late = Box::new(move || Box::pin(async move {
-            watch.epoch_begins(partition, epoch);
+            watch.epoch_begins(partition);
             drop(inner.begin_epoch(partition, epoch, applied).await);
         }));
         let call = async {
-            self.watch.epoch_begins(partition, epoch);
+            self.watch.epoch_begins(partition);
             self.inner.begin_epoch(partition, epoch, applied).await
         };
         let watch = |reply: &EpochBegun, _| self.watch.epoch_begun(partition, epoch, *reply);

@@ -106,23 +106,31 @@ impl Judge {
         Ok(())
     }
 
-    /// What must hold when all is at rest. Then gate and ledger agree again.
+    /// What must hold when all is at rest.
     pub fn at_rest(&self) -> Result<(), Violation> {
         let orders = self.orders();
         for voucher in self.vouchers() {
             units::in_ledger(&self.site, &voucher)?;
-            units::conserved(&self.site, &voucher)?;
-            units::gate_agrees(&self.site, &voucher, &orders)?;
             waitlist::fair(&self.site, &voucher, &orders)?;
         }
         orders::judge(&self.site, &orders)?;
+        self.site.watch.has_begun();
         self.sound.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Whether all is at rest; if not, what is not.
-    pub fn unrest(&self) -> Option<String> {
-        rest::unrest(&self.site, &self.vouchers())
+    /// Whether all is at rest, and gate and ledger agree; if not, what is not.
+    pub fn unrest(&self) -> Result<(), Violation> {
+        let vouchers = self.vouchers();
+        if let Some(how) = rest::unrest(&self.site, &vouchers) {
+            return broken(InvariantId::Drains, how);
+        }
+        let orders = self.orders();
+        for voucher in vouchers {
+            units::conserved(&self.site, &voucher)?;
+            units::gate_agrees(&self.site, &voucher, &orders)?;
+        }
+        Ok(())
     }
 
     fn vouchers(&self) -> Vec<Voucher> {
@@ -131,7 +139,7 @@ impl Judge {
     }
 
     /// Every order there is, by id.
-    fn orders(&self) -> Vec<Order> {
+    pub fn orders(&self) -> Vec<Order> {
         let ledger = &self.site.stores.ledger.ledger;
         let mut orders = Vec::new();
         for buyer in self.site.all_buyers() {

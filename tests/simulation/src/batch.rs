@@ -1,0 +1,99 @@
+//! Many runs, on every core.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::bug::Bug;
+use crate::coverage::Coverage;
+use crate::judge::Violation;
+use crate::sim::{Outcome, Run};
+
+/// Seeds to run.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// Which.
+    pub seeds: Range<u64>,
+    /// The bug that is planted in each, if any.
+    pub bug: Option<Bug>,
+    /// Stop after so many that do not hold.
+    pub enough: usize,
+}
+
+/// What came of a batch.
+#[derive(Default)]
+pub struct Found {
+    /// Seeds that do not hold, and why.
+    pub failures: Vec<(u64, Violation)>,
+    /// What happened in all of them together.
+    pub coverage: Coverage,
+    /// How many ran.
+    pub ran: u64,
+    /// Polls of tasks.
+    pub steps: u64,
+}
+
+impl Batch {
+    /// So many seeds from a first one, without a bug.
+    pub fn of(base: u64, count: u64) -> Self {
+        Self {
+            seeds: base..base.saturating_add(count),
+            bug: None,
+            enough: usize::MAX,
+        }
+    }
+
+    /// Runs them.
+    pub fn go(&self) -> Found {
+        let found = Mutex::new(Found::default());
+        let next = AtomicU64::new(self.seeds.start);
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| self.work(&next, &found));
+            }
+        });
+        let mut found = found.into_inner().expect("no panic");
+        found.failures.sort_by_key(|(seed, _)| *seed);
+        found
+    }
+
+    fn work(&self, next: &AtomicU64, found: &Mutex<Found>) {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let enough = found.lock().expect("no panic").failures.len() >= self.enough;
+            if seed >= self.seeds.end || enough {
+                return;
+            }
+            let run = Run {
+                bug: self.bug,
+                ..Run::of(seed)
+            };
+            found.lock().expect("no panic").add(seed, run.go());
+        }
+    }
+}
+
+impl Found {
+    fn add(&mut self, seed: u64, outcome: Outcome) {
+        self.ran += 1;
+        self.steps += outcome.steps;
+        self.coverage.absorb(&outcome.coverage);
+        self.failures.extend(outcome.violation.map(|it| (seed, it)));
+    }
+
+    /// How often each rule is what does not hold, in words.
+    pub fn rules(&self) -> String {
+        let mut counts = std::collections::BTreeMap::new();
+        for (_, violation) in &self.failures {
+            *counts.entry(violation.rule).or_insert(0) += 1;
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let words = counts
+            .into_iter()
+            .map(|(rule, count)| format!("{rule} ({count})"));
+        words.collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,207 @@
+//! Bugs to plant: each takes one layer of defence away, between a process and its stores or in the
+//! store itself, and leaves everything that is under test as it is.
+
+mod gate;
+mod ledger;
+mod stream;
+
+use std::fmt;
+use std::sync::Arc;
+
+use seckill_application::ports::{HotPath, LedgerPorts};
+use seckill_memory::{HotGuard, LedgerGuard};
+
+use crate::stores::Stores;
+
+macro_rules! bugs {
+    ($($(#[doc = $doc:literal])* $name:ident $word:literal $layer:literal;)*) => {
+        /// A bug that can be planted.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Bug { $($(#[doc = $doc])* $name,)* }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// A short name.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+
+            /// The layer that it takes away.
+            pub fn layer(self) -> &'static str {
+                match self { $(Self::$name => $layer,)* }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// Entries leave the stream when they are read.
+    AckBeforeCommit "ack before commit"
+        "an entry stays in the stream until the ledger has it";
+    /// What a dead consumer was given stays his.
+    NoTakeOver "no take-over"
+        "a new writer makes what others were given its own";
+    /// The same order takes units again.
+    NoUniqueGuard "no unique guard"
+        "an order takes its units once, however often its grant comes";
+    /// A lost answer is asked for with a new order id, and whoever has something gets that id back.
+    NewIdOnRetry "new id on retry, echoing gate"
+        "an attempt keeps its order id, and the gate answers with the first one";
+    /// Every update is applied as if it were the next, and units come back from anybody.
+    ReleaseUnchecked "release without holder check, repeated"
+        "units come back once, from a buyer who holds them";
+    /// Every update is applied as if it were the next.
+    NoGateVersion "no gate version"
+        "the gate applies each update of the ledger once";
+    /// An order expires without being locked, whatever stage it is in by then.
+    ExpiryUnconditional "expiry without state condition"
+        "an order moves on only from the stage it was seen in";
+    /// Units that come back are anybody's until somebody serves the waitlist.
+    PromotionOutside "promotion outside the release script"
+        "units that come back go to the head of the waitlist in one step";
+    /// Two counters are compared while messages are on their way, and the gate's is overwritten.
+    CountersReconciled "reconciliation on live counters"
+        "sets of order ids are compared at one position";
+    /// Batches are applied whoever sends them, wherever they went on from.
+    NoFence "no fence"
+        "the ledger moves on only from a writer's own fence, epoch and position";
+    /// Nothing that was answered is offered again.
+    NothingOffered "no remembered answers"
+        "a process offers what it answered and the ledger does not have";
+    /// A turn is the number of a decision.
+    TurnWithoutLife "ticket without the partition's life"
+        "a turn on the waitlist outlives the hot data";
+    /// A sale is loaded from the ledger while messages are on their way.
+    LoadInFlight "load while messages are in flight"
+        "a load waits until the ledger has all that the gate decided";
+    /// A rebuilt gate does not know who bought.
+    HoldersForgotten "rebuild without holders"
+        "a load brings back who holds units";
+    /// A rebuilt gate does not know the keys.
+    KeysForgotten "rebuild without idempotency keys"
+        "a load brings back the used keys";
+    /// The ledger takes units that are not there.
+    NoStockCondition "no stock condition"
+        "the ledger takes units only out of what is there";
+    /// The ledger does not count what a buyer has.
+    NoLimit "no limit in the ledger"
+        "a row constraint limits a buyer's live units";
+    /// Only the delay queue ends payment windows.
+    NoSweep "no expiry sweep"
+        "the ledger is swept for orders that are overdue";
+}
+
+impl fmt::Display for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl Bug {
+    /// The guard that the hot store lacks.
+    pub(crate) fn hot_guard(self) -> Option<HotGuard> {
+        match self {
+            Self::PromotionOutside => Some(HotGuard::PromotionInStep),
+            Self::TurnWithoutLife => Some(HotGuard::TurnsOfLives),
+            _ => None,
+        }
+    }
+
+    /// The guard that the ledger lacks.
+    pub(crate) fn ledger_guard(self) -> Option<LedgerGuard> {
+        match self {
+            Self::NoUniqueGuard => Some(LedgerGuard::UniqueOrders),
+            Self::NoStockCondition => Some(LedgerGuard::Stock),
+            Self::NoLimit => Some(LedgerGuard::Limit),
+            _ => None,
+        }
+    }
+}
+
+/// The hot store's ports with a bug in them.
+pub(crate) fn hot(bug: Option<Bug>, stores: &Stores) -> HotPath {
+    let mut hot = stores.hot.clone();
+    let Some(bug) = bug else {
+        return hot;
+    };
+    match bug {
+        Bug::ReleaseUnchecked | Bug::NoGateVersion => {
+            hot.gate = Arc::new(gate::Repeating {
+                inner: hot.gate.clone(),
+                memory: stores.memory.clone(),
+                unchecked: bug == Bug::ReleaseUnchecked,
+            });
+        }
+        Bug::AckBeforeCommit | Bug::NoTakeOver => {
+            let inner = hot.stream.clone();
+            hot.stream = Arc::new(stream::Careless { inner, bug });
+        }
+        Bug::NothingOffered => {
+            hot.loader = Arc::new(stream::Silent {
+                inner: hot.loader.clone(),
+            });
+        }
+        _ => {}
+    }
+    hot
+}
+
+/// The ledger's ports with a bug in them.
+pub(crate) fn ledger(bug: Option<Bug>, stores: &Stores) -> LedgerPorts {
+    let mut ledger = stores.ledger.clone();
+    match bug {
+        Some(Bug::NoFence) => {
+            let inner = ledger.admissions.clone();
+            ledger.admissions = Arc::new(ledger::Unfenced { inner });
+        }
+        Some(bug @ (Bug::ExpiryUnconditional | Bug::HoldersForgotten | Bug::KeysForgotten)) => {
+            let inner = ledger.ledger.clone();
+            ledger.ledger = Arc::new(ledger::Sloppy { inner, bug });
+        }
+        _ => {}
+    }
+    ledger
+}
+
+/// The hot store as a process sees it, with a bug in the process.
+pub(crate) fn in_process(bug: Option<Bug>, mut hot: HotPath) -> HotPath {
+    if bug == Some(Bug::NewIdOnRetry) {
+        hot.gate = Arc::new(gate::Renumbering {
+            inner: hot.gate.clone(),
+            order_ids: hot.order_ids.clone(),
+        });
+    }
+    hot
+}
+
+/// The ledger as whoever loads a sale sees it.
+pub(crate) fn for_loading(bug: Option<Bug>, mut ledger: LedgerPorts) -> LedgerPorts {
+    if bug == Some(Bug::LoadInFlight) {
+        ledger.ledger = Arc::new(ledger::Sloppy {
+            inner: ledger.ledger.clone(),
+            bug: Bug::LoadInFlight,
+        });
+        ledger.admissions = Arc::new(ledger::Hasty {
+            inner: ledger.admissions.clone(),
+        });
+    }
+    ledger
+}
+
+/// Implements a port by handing every call on, but for those that are written by hand.
+macro_rules! hand_on {
+    ($port:ident for $name:ident {
+        $($method:ident($($arg:ident: $ty:ty),*) -> $reply:ty;)*
+    } but { $($extra:tt)* }) => {
+        #[async_trait]
+        impl $port for $name {
+            $(async fn $method(&self, $($arg: $ty),*) -> Result<$reply, Fault> {
+                self.inner.$method($($arg),*).await
+            })*
+            $($extra)*
+        }
+    };
+}
+use hand_on;
