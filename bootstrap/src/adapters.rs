@@ -34,6 +34,24 @@ struct Real {
     mysql: MySqlLedger,
 }
 
+impl Real {
+    /// Two gates for one ledger would each sell the whole stock.
+    async fn settle(&self, namespace: &str) -> Result<(), Failure> {
+        let settled = self.mysql.settle_namespace(namespace).await;
+        let in_force = settled.map_err(|fault| Failure::neighbour(LEDGER, &fault))?;
+        if in_force == namespace {
+            return Ok(());
+        }
+        Err(Failure::Setting(BadSetting {
+            setting: "SECKILL_NAMESPACE",
+            problem: format!(
+                "must be {in_force}, as this deployment was created with; it says where the \
+                 gate's keys are"
+            ),
+        }))
+    }
+}
+
 /// The settings that name the neighbours.
 const GATE: &str = "SECKILL_GATE";
 const LEDGER: &str = "SECKILL_LEDGER";
@@ -43,8 +61,8 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 
 impl Adapters {
     /// Connects to the stores that were chosen; waits for a real one that is down. With `migrate`,
-    /// brings the schema of the database up to date. Refuses another number of partitions than the
-    /// deployment was created with.
+    /// brings the schema of the database up to date. Refuses another number of partitions, or another
+    /// namespace, than the deployment was created with.
     pub async fn connect(
         stores: &Stores,
         partitions: Partitions,
@@ -57,6 +75,9 @@ impl Adapters {
             Stores::Real(real) => Self::real(real, migrate, clock, stop).await?,
         };
         adapters.settle(partitions).await?;
+        if let (Some(real), Stores::Real(stores)) = (&adapters.real, stores) {
+            real.settle(&stores.redis.namespace).await?;
+        }
         Ok(adapters)
     }
 

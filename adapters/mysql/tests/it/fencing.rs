@@ -84,6 +84,15 @@ async fn an_epoch_is_raised_once_however_many_notice() {
 }
 
 #[tokio::test]
+async fn the_namespace_is_settled_once() {
+    let fixture = Fixture::new(1, 1).await;
+    let ledger = &fixture.ledger;
+    assert_eq!(ledger.settle_namespace("sale").await.unwrap(), "sale");
+    assert_eq!(ledger.settle_namespace("sale").await.unwrap(), "sale");
+    assert_eq!(ledger.settle_namespace("SALE").await.unwrap(), "sale");
+}
+
+#[tokio::test]
 async fn the_number_of_partitions_is_settled_once() {
     let fixture = Fixture::new(1, 1).await;
     let admissions = &fixture.ports.admissions;
