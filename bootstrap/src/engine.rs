@@ -140,7 +140,7 @@ async fn wait_for_order_ids(system: &System, stop: &Stop) -> Result<(), Failure>
     clippy::disallowed_methods,
     reason = "two processes must not agree on a name, whatever seed anybody chose"
 )]
-fn process_name() -> String {
+pub(crate) fn process_name() -> String {
     let chance: u64 = rand::rng().next_u64();
     format!("{}-{chance:016x}", std::process::id())
 }

@@ -10,6 +10,7 @@ use crate::adapters::Adapters;
 use crate::cli::print;
 use crate::clock::SystemClock;
 use crate::config::{BadSetting, EngineConfig, GateArgs, LogArgs, StoreArgs, WorkerArgs};
+use crate::engine::process_name;
 use crate::failure::Failure;
 use crate::shutdown::{Stop, on_signals};
 use crate::wiring::System;
@@ -69,13 +70,12 @@ async fn reconcile(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let adapters =
         Adapters::connect(&config.stores, config.partitions, false, &clock, stop).await?;
-    let process = format!("reconcile-{}", std::process::id());
     let system = System::wire(
         &adapters,
         config.partitions,
         config.batches,
         clock,
-        &process,
+        &process_name(),
     );
     let report = system.reconcile.run(scope).await;
     adapters.close().await;

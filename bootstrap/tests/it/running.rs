@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::thread;
 
 use jsonwebtoken::{EncodingKey, Header, encode};
-use seckill::{Config, Service, Stop};
+use seckill::{Config, Role, Service, Stop};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -23,8 +23,15 @@ struct Running {
 
 impl Running {
     fn start(more: &[&str]) -> Self {
+        Self::start_as(Role::All, more)
+    }
+
+    /// In memory a process is everything; what one with another role answers can be seen all the
+    /// same.
+    fn start_as(role: Role, more: &[&str]) -> Self {
         let usual = ["--listen", "127.0.0.1:0", "--auth-secret", SECRET];
-        let config = Config::from_args(usual.into_iter().chain(more.iter().copied())).unwrap();
+        let mut config = Config::from_args(usual.into_iter().chain(more.iter().copied())).unwrap();
+        config.engine.role = role;
         let runtime = Runtime::new().unwrap();
         let stop = Stop::default();
         let service = runtime
@@ -131,7 +138,7 @@ fn when_nothing_is_left_it_says_so() {
 
 #[test]
 fn a_worker_answers_nothing_but_health() {
-    let running = Running::start(&["--role", "worker"]);
+    let running = Running::start_as(Role::Worker, &[]);
     let buyer = running.buyer(42);
     assert_eq!(buyer.get("/livez").0, 200);
     assert_eq!(buyer.get("/readyz").0, 200);

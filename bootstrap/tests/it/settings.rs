@@ -35,6 +35,32 @@ const MYSQL: (&str, &str) = (
 );
 
 #[test]
+fn in_memory_a_process_is_everything() {
+    refused(
+        &[("SECKILL_ROLE", "worker")],
+        &["SECKILL_ROLE", "must be all"],
+    );
+}
+
+#[test]
+fn a_secret_for_notices_is_long_enough() {
+    refused(
+        &[("SECKILL_PAYMENTS_SECRET", "phrase")],
+        &["SECKILL_PAYMENTS_SECRET", "32 bytes"],
+    );
+}
+
+#[test]
+fn a_gate_that_is_no_address_is_refused_before_anything_is_waited_for() {
+    let secret = (
+        "SECKILL_AUTH_SECRET",
+        "another phrase of more than 32 bytes",
+    );
+    let gate = ("SECKILL_GATE", "redis://127.0.0.1:1/abc");
+    refused(&[gate, MYSQL, secret], &["SECKILL_GATE"]);
+}
+
+#[test]
 fn numbers_and_choices_have_bounds() {
     refused(
         &[("SECKILL_PARTITIONS", "0")],
