@@ -3,7 +3,7 @@
 # missing (as root, or through sudo) and starts a Docker daemon if none answers.
 #
 #   scripts/test.sh             everything
-#   scripts/test.sh --suites    only what runs on real servers: contracts and acceptance
+#   scripts/test.sh --suites    only what runs on real servers: contracts, acceptance and repairs
 #
 # SECKILL_TEST_STACK=local|containers|memory chooses the servers. Without it, and
 # without SECKILL_TEST_REDIS_URL and SECKILL_TEST_MYSQL_URL, they are local ones.
@@ -40,7 +40,7 @@ fi
 selection=(--workspace)
 if [ -n "$suites" ]; then
     selection=(--package seckill-tests)
-    for file in tests/tests/{stack,contract_*,acceptance*,http_api,end_to_end}{.rs,/main.rs}; do
+    for file in tests/tests/{stack,contract_*,acceptance*,repairs,http_api,end_to_end}{.rs,/main.rs}; do
         [ -f "$file" ] || continue
         name=${file#tests/tests/}
         name=${name%.rs}

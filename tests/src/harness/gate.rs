@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use redis::aio::MultiplexedConnection;
+use seckill_domain::VoucherId;
 
 /// The keys of one deployment.
 #[derive(Debug, Clone)]
@@ -78,6 +79,16 @@ impl Gate {
             (name, pending)
         };
         groups.iter().map(read).collect()
+    }
+
+    /// Whatever a voucher still has is gone.
+    pub async fn flush_voucher(&self, voucher: VoucherId) {
+        let mark = format!(":v{voucher}:");
+        for name in self.keys().await.into_keys() {
+            if name.contains(&mark) {
+                self.run::<i64>(redis::cmd("DEL").arg(&name)).await;
+            }
+        }
     }
 
     /// Everything is gone, as after `FLUSHALL`, whoever else uses the server.

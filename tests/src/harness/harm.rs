@@ -28,11 +28,23 @@ const SHIFT_FREE: &str = "\
     redis.call('HINCRBY', KEYS[1], 'free', ARGV[1])
     return 1";
 
-/// KEYS: meta, stream. ARGV: a decision.
+/// KEYS: meta, stream, and for a grant sale and holders. ARGV: a decision, and for a grant of one
+/// unit the buyer and his order.
 const DECIDE: &str = "\
+    if KEYS[3] then
+      if redis.call('HSETNX', KEYS[4], ARGV[2], ARGV[3]) == 0 then return 0 end
+      redis.call('HINCRBY', KEYS[3], 'holders', 1)
+      redis.call('HINCRBY', KEYS[3], 'free', -1)
+    end
     local seq = redis.call('HINCRBY', KEYS[1], 'seq', 1)
-    redis.call('XADD', KEYS[2], '*', 'v', '1', 'e', redis.call('HGET', KEYS[1], 'epoch'),
+    local id = redis.call('XADD', KEYS[2], '*', 'v', '1', 'e', redis.call('HGET', KEYS[1], 'epoch'),
       's', string.format('%.0f', seq), 'd', ARGV[1])
+    local order = string.match(ARGV[1], '^granted %d+ (%d+) ')
+    if order then
+      local new = redis.call('HSET', string.gsub(KEYS[1], 'meta$', 'decided'), order,
+        'g' .. string.gsub(id, '%-0$', ''))
+      redis.call('HINCRBY', KEYS[1], 'decided', new)
+    end
     return 1";
 
 impl Gate {
@@ -67,11 +79,30 @@ impl Gate {
     /// A partition writes a decision down, with the next number, that no sale took part in. The
     /// words are those of the stream's format.
     pub async fn decide(&self, partition: PartitionId, decision: &str) {
+        let keys = self.keys_to_decide(partition).await;
+        assert!(self.eval(DECIDE, &keys, &[decision.to_owned()]).await);
+    }
+
+    /// The gate grants a unit, as it does, of an order id that it did not draw.
+    pub async fn grant(
+        &self,
+        partition: PartitionId,
+        voucher: VoucherId,
+        buyer: BuyerId,
+        order: OrderId,
+    ) {
+        let mut keys = self.keys_to_decide(partition).await;
+        keys.extend(self.keys_of(voucher, ["sale", "holders"]).await);
+        let decision = format!("granted {voucher} {order} {buyer} 1 -");
+        let arguments = [decision, buyer.to_string(), order.to_string()];
+        assert!(self.eval(DECIDE, &keys, &arguments).await);
+    }
+
+    async fn keys_to_decide(&self, partition: PartitionId) -> Vec<String> {
         let stem = format!("{{{}}}", self.name(&format!("p{partition}")));
         let meta = format!("{stem}:meta");
         let epoch: String = self.run(redis::cmd("HGET").arg(&meta).arg("epoch")).await;
-        let keys = [meta, format!("{stem}:stream:{epoch}")];
-        assert!(self.eval(DECIDE, &keys, &[decision.to_owned()]).await);
+        vec![meta, format!("{stem}:stream:{epoch}")]
     }
 
     /// The entry that names this order is deleted from its stream. `false` if there is none.

@@ -36,7 +36,7 @@ pub use history::{Asked, Event, History, Told};
 pub use ledger::{HeldWriters, Ledger};
 pub use load::Load;
 pub use offer::{Offer, in_ms};
-pub use process::Process;
+pub use process::{Process, Ran};
 pub use provider::{Notice, PAYMENTS_SECRET};
 pub use shop::{Shop, payment_id};
 pub use site::Site;

@@ -61,20 +61,13 @@ impl Process {
     fn spawn(program: &str, settings: &[(String, String)], log: PathBuf) -> Result<Self, String> {
         let address = format!("127.0.0.1:{}", free_port()?);
         let file = std::fs::File::create(&log).map_err(|error| error.to_string())?;
-        let mut command = Command::new(program);
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SECKILL_")) {
-            command.env_remove(name);
-        }
-        let child = command
+        let child = command(program, settings)
             .env("SECKILL_LISTEN", &address)
             .env("SECKILL_AUTH_SECRET", SECRET)
             .env(
                 "SECKILL_LOG",
                 std::env::var(LOG).as_deref().unwrap_or("info"),
             )
-            .env("NO_COLOR", "1")
-            .envs(settings.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
             .stdout(file.try_clone().map_err(|error| error.to_string())?)
             .stderr(file)
             .spawn()
@@ -178,6 +171,47 @@ impl Drop for Process {
             eprintln!("--- {} says at last\n{}", self.base, self.log_tail());
         }
     }
+}
+
+/// What a program did that was run to its end.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub out: String,
+    /// What it complained about.
+    pub err: String,
+}
+
+pub(super) async fn run(
+    program: &'static str,
+    arguments: &[&str],
+    settings: &[(String, String)],
+) -> Ran {
+    let mut command = command(program, settings);
+    command.args(arguments);
+    let ran = tokio::task::spawn_blocking(move || command.output());
+    let ran = ran.await.expect("a thread").expect("it can be run");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ran {
+        code: ran.status.code(),
+        out: text(&ran.stdout),
+        err: text(&ran.stderr),
+    }
+}
+
+/// The program with these settings, and no others of the environment.
+fn command(program: &str, settings: &[(String, String)]) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SECKILL_")) {
+        command.env_remove(name);
+    }
+    command
+        .env("NO_COLOR", "1")
+        .envs(settings.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null());
+    command
 }
 
 fn free_port() -> Result<u16, String> {

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use super::gate::Gate;
 use super::ledger::Ledger;
-use super::process::Process;
+use super::process::{Process, Ran};
 use super::provider::{self, PAYMENTS_SECRET};
 use super::shop::Shop;
 use crate::stack::{self, FreshDatabase, PrivateStack, RealStack};
@@ -132,6 +132,11 @@ impl Site {
         Process::start(self.program, &self.settings, new_log())
             .await
             .unwrap_or_else(|error| panic!("the service does not start: {error}"))
+    }
+
+    /// Runs the program once, with these arguments, on the same stores.
+    pub async fn run(&self, arguments: &[&str]) -> Ran {
+        super::process::run(self.program, arguments, &self.settings).await
     }
 
     /// A client of the process that tests share.

@@ -1,0 +1,198 @@
+//! Entries that cannot be applied: an administrator finds them, replays and discards them, and at
+//! every moment their units are accounted for.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use futures::join;
+use seckill_domain::invariants;
+use seckill_domain::{OrderId, PartitionId, VoucherId};
+use seckill_tests::harness::{Call, Gate, Offer, Reply, Shop, Site, audit, buyer, eventually};
+use serde_json::{Value, json};
+
+use crate::on_own_stores;
+
+on_own_stores!(
+    what_cannot_be_applied_is_discarded,
+    what_came_too_early_is_replayed,
+);
+
+const PATH: &str = "/v1/admin/parked-messages";
+const PARTITION: PartitionId = PartitionId::new(0);
+
+async fn listed(shop: &Shop, state: &str) -> Vec<Value> {
+    let call = Call::get(format!("{PATH}?state={state}")).by_admin();
+    let reply = shop.ask(call).await;
+    reply.assert_status(200);
+    reply.body["items"].as_array().expect("a list").clone()
+}
+
+async fn waiting(shop: &Shop, count: usize) -> Vec<Value> {
+    eventually("they are parked", Duration::from_secs(20), async || {
+        let found = listed(shop, "parked").await;
+        (found.len() == count)
+            .then_some(found.clone())
+            .ok_or(format!("{found:?}"))
+    })
+    .await
+}
+
+fn id(message: &Value) -> &str {
+    message["id"].as_str().expect("an id")
+}
+
+async fn replay(shop: &Shop, id: &str) -> Reply {
+    shop.ask(Call::post(format!("{PATH}/{id}/replay")).by_admin())
+        .await
+}
+
+async fn discard(shop: &Shop, id: &str, reason: &str) -> Reply {
+    let call = Call::post(format!("{PATH}/{id}/discard")).by_admin();
+    shop.ask(call.json(&json!({"reason": reason}))).await
+}
+
+/// Looks at the balance all the time while something is done. Each time it holds, unless something
+/// moved while it was read, which is not so twice in a row here.
+async fn balanced_throughout<T>(
+    shop: &Shop,
+    voucher: VoucherId,
+    act: impl Future<Output = T>,
+) -> T {
+    let is_done = Cell::new(false);
+    let acting = async {
+        let outcome = act.await;
+        is_done.set(true);
+        outcome
+    };
+    let looking = async {
+        let mut looks = 0;
+        while !is_done.get() || looks < 3 {
+            let mut seen = shop.balance(voucher).await;
+            for _ in 0..3 {
+                if !seen.holds {
+                    seen = shop.balance(voucher).await;
+                }
+            }
+            assert!(seen.holds && invariants::conserved(&seen.tally), "{seen:?}");
+            looks += 1;
+        }
+    };
+    join!(acting, looking).0
+}
+
+/// Two entries: one that is not ours, and a grant whose order id is another buyer's.
+async fn plant(shop: &Shop, gate: &Gate, voucher: VoucherId, taken: OrderId) -> Vec<Value> {
+    let stream = gate.keys_of_type("stream").await.remove(0);
+    let mut junk = redis::cmd("XADD");
+    junk.arg(&stream).arg("*").arg(&["what", "is this"]);
+    gate.run::<String>(&junk).await;
+    gate.grant(PARTITION, voucher, buyer(), taken).await;
+    waiting(shop, 2).await
+}
+
+async fn what_cannot_be_applied_is_discarded(site: Site) {
+    let process = site.start().await;
+    let shop = process.shop();
+    let (gate, ledger) = (site.gate().await, site.ledger().await);
+    let voucher = shop.sell(&Offer::of(10)).await;
+    let owner = buyer();
+    let order = shop.buy_settled(voucher, owner).await;
+    let planting = plant(&shop, &gate, voucher, order);
+    let messages = balanced_throughout(&shop, voucher, planting).await;
+    let [grant, junk] = &messages[..] else {
+        panic!("{messages:?}");
+    };
+    assert_eq!(
+        (&junk["reason"], &junk["units"]),
+        (&json!("unreadable"), &json!(0))
+    );
+    assert!(
+        junk["raw"]
+            .as_str()
+            .is_some_and(|raw| raw.contains("is this"))
+    );
+    assert_eq!(
+        (&grant["reason"], &grant["units"]),
+        (&json!("bad_values"), &json!(1))
+    );
+    assert_eq!(grant["order_id"], json!(order.to_string()));
+    let balance = shop.balanced(voucher).await;
+    assert_eq!((balance.tally.parked, balance.tally.free), (1, 8));
+    // It blocks nobody, and cannot be applied.
+    shop.buy_settled(voucher, buyer()).await;
+    for message in [grant, junk] {
+        let reply = replay(&shop, id(message)).await;
+        reply.assert_problem(409, "parked_message_unfit");
+    }
+    discard(&shop, id(grant), "")
+        .await
+        .assert_problem(422, "validation_failed");
+    let discarding = async {
+        for message in [grant, junk, grant] {
+            let reply = discard(&shop, id(message), "planted").await;
+            reply.assert_status(200);
+            assert_eq!(reply.word("state"), "discarded");
+        }
+    };
+    balanced_throughout(&shop, voucher, discarding).await;
+    assert_eq!(listed(&shop, "parked").await, Vec::<Value>::new());
+    let all = listed(&shop, "all").await;
+    assert_eq!(all.len(), 2);
+    assert!(
+        all.iter().all(|it| it["discard_reason"] == "planted"),
+        "{all:?}"
+    );
+    replay(&shop, id(grant))
+        .await
+        .assert_problem(409, "parked_message_settled");
+    replay(&shop, "999")
+        .await
+        .assert_problem(404, "parked_message_not_found");
+    let balance = shop.balanced(voucher).await;
+    assert_eq!((balance.tally.parked, balance.tally.free), (0, 8));
+    let seen = shop.order(order, owner).await;
+    assert_eq!(seen.word("status"), "pending_payment", "his stays his");
+    let verdict = audit(&shop, shop.history(), &[voucher], Some(&ledger)).await;
+    verdict.assert_holds();
+}
+
+/// A grant of a voucher that is a draft when the ledger hears of it, and on sale by now.
+async fn what_came_too_early_is_replayed(site: Site) {
+    let process = site.start().await;
+    let shop = process.shop();
+    let (gate, ledger) = (site.gate().await, site.ledger().await);
+    // So that the partition is there.
+    shop.sell(&Offer::of(1)).await;
+    let voucher = shop.draft(&Offer::of(10)).await;
+    let (who, order) = (buyer(), OrderId::new(4_711));
+    let words = format!("granted {voucher} {order} {who} 1 -");
+    gate.decide(PARTITION, &words).await;
+    let messages = waiting(&shop, 1).await;
+    let message = &messages[0];
+    assert_eq!(message["reason"], "unknown_voucher");
+    shop.steer(voucher, "publish").await.assert_status(200);
+    let balance = shop.balanced(voucher).await;
+    assert_eq!((balance.tally.parked, balance.tally.free), (1, 9));
+    let seen = shop.order(order, who).await;
+    assert_eq!(seen.word("status"), "queued", "he was told that it is his");
+    let replaying = async {
+        for _ in 0..2 {
+            let reply = replay(&shop, id(message)).await;
+            reply.assert_status(200);
+            assert_eq!(reply.word("state"), "replayed");
+        }
+    };
+    balanced_throughout(&shop, voucher, replaying).await;
+    let seen = shop.settled(order, who).await;
+    assert_eq!(seen.word("status"), "pending_payment");
+    discard(&shop, id(message), "no")
+        .await
+        .assert_problem(409, "parked_message_settled");
+    shop.pay(order, who, "p-1").await.assert_status(200);
+    let again = shop.buy(voucher, who).await;
+    assert_eq!(again.expect_already_held(), order);
+    let balance = shop.balanced(voucher).await;
+    assert_eq!((balance.tally.paid, balance.tally.free), (1, 9));
+    let verdict = audit(&shop, shop.history(), &[voucher], Some(&ledger)).await;
+    verdict.assert_holds();
+}
