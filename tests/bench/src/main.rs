@@ -118,19 +118,7 @@ async fn measure(options: &Options, is_quick: bool, product: PathBuf) -> anyhow:
     describe(&machine, &versions);
     let mut lab = Lab::start(programs, product, Duration::from_secs_f64(seconds)).await?;
     let mut book = Book::default();
-    for (at, experiment) in experiments.iter().enumerate() {
-        if at > 0 {
-            lab.renew(&[]).await?;
-        }
-        for pair in 1..=pairs {
-            eprintln!("{} pair {pair} of {pairs}", experiment.goals().join(" "));
-            if let Err(error) = experiment.pair(&mut lab, &mut book).await {
-                book.void(experiment.goals()[0], format!("{error:#}"));
-                // Whatever it left behind is no ground for the next.
-                lab.renew(&[]).await?;
-            }
-        }
-    }
+    let gone_through = go_through(&experiments, pairs, &mut lab, &mut book).await;
     let report = Report {
         machine,
         programs: versions,
@@ -149,7 +137,32 @@ async fn measure(options: &Options, is_quick: bool, product: PathBuf) -> anyhow:
         report.took_s
     );
     println!("{}", json.display());
+    gone_through?;
     lab.site.stop().await
+}
+
+/// Makes all pairs. A pair that fails is noted as void; what ends it all is that no fresh
+/// deployment can be had.
+async fn go_through(
+    experiments: &[Experiment],
+    pairs: usize,
+    lab: &mut Lab,
+    book: &mut Book,
+) -> anyhow::Result<()> {
+    for (at, experiment) in experiments.iter().enumerate() {
+        if at > 0 {
+            lab.renew(&[]).await?;
+        }
+        for pair in 1..=pairs {
+            eprintln!("{} pair {pair} of {pairs}", experiment.goals().join(" "));
+            if let Err(error) = experiment.pair(lab, book).await {
+                book.void(experiment.goals()[0], format!("{error:#}"));
+                // Whatever it left behind is no ground for the next.
+                lab.renew(&[]).await?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn selected(rows: &[String], is_quick: bool) -> anyhow::Result<Vec<Experiment>> {

@@ -1,6 +1,8 @@
 //! How many purchases a second: G1 to G5, and G17. The worker is away meanwhile, as on a machine of
 //! its own; the stream keeps what was decided, and the check afterwards drains it.
 
+use anyhow::ensure;
+
 use crate::book::Book;
 use crate::lab::{Burst, Lab};
 use crate::load::{Plan, Requests};
@@ -15,6 +17,11 @@ pub(super) async fn admitted(lab: &mut Lab, plan: Plan) -> anyhow::Result<Burst>
     lab.site.send_worker_away().await?;
     let burst = lab.burst(&offer, plan).await?;
     lab.site.check(&offer, Told::from(&burst.outcome)).await?;
+    let (outcome, statuses) = (&burst.outcome, &burst.outcome.statuses);
+    ensure!(
+        outcome.granted == outcome.sent,
+        "not all were granted: {statuses:?}"
+    );
     Ok(burst)
 }
 
