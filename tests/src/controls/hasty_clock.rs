@@ -53,7 +53,7 @@ impl Clock for HastyClock {
 
     async fn sleep(&self, pause: Duration) {
         let really = pause.min(PAUSE_MAX);
-        self.skip(pause - really);
+        self.skip(pause.saturating_sub(really));
         tokio::time::sleep(really).await;
     }
 }

@@ -56,7 +56,7 @@ fn the_delay_queue_alone_expires_orders_on_time() {
     world
         .run(world.pay.run(orders[1], buyer(2), &payment("pay-1")))
         .unwrap();
-    on_time(&world, WINDOW - SECOND);
+    on_time(&world, WINDOW.saturating_sub(SECOND));
     let due = world.order(orders[0]).expires_at.unwrap().as_millis();
     assert!(world.clock_ms() < due + 2_000);
     on_time(&world, 2 * SECOND);
@@ -77,7 +77,7 @@ fn the_sweep_alone_expires_orders_in_time() {
     let world = World::new();
     let (voucher, orders) = three_bought(&world);
     assert!(world.store.lose_delays());
-    world.pass(WINDOW - 5 * SECOND);
+    world.pass(WINDOW.saturating_sub(5 * SECOND));
     assert_eq!(sweeping(&world, 3 * SECOND), 0);
     assert_eq!(sweeping(&world, 5 * SECOND), 3);
     assert_eq!(world.statuses(&orders), [OrderStatus::Expired; 3]);

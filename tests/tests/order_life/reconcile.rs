@@ -286,8 +286,12 @@ fn several_differences_at_once_are_mended_together() {
     let found = mended(&world, voucher);
     let mut kinds = kinds(&found);
     kinds.sort_by_key(|kind| format!("{kind:?}"));
-    use DifferenceKind::{HolderGone, MessageGone, NotReleased};
-    let expected = [HolderGone, HolderGone, HolderGone, MessageGone, NotReleased];
+    let [gone, message, kept] = [
+        DifferenceKind::HolderGone,
+        DifferenceKind::MessageGone,
+        DifferenceKind::NotReleased,
+    ];
+    let expected = [gone, gone, gone, message, kept];
     assert_eq!(kinds, expected);
     assert_eq!(world.free(voucher), 8);
 }
@@ -330,6 +334,7 @@ fn closed_sales_are_looked_at_in_full_rounds_until_they_are_retired() {
     assert_eq!(held(&world, voucher, 1), [order]);
     world.run(world.cancel.run(order, buyer(1))).unwrap();
     world.settle();
+    assert_eq!(world.run(world.retire.run()).unwrap(), 0);
     assert_eq!(world.run(world.retire.run()).unwrap(), 1);
     assert_eq!(round(&world, FULL).vouchers, []);
 }

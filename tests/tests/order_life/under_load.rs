@@ -282,12 +282,10 @@ struct Planted {
 
 impl Crowd<'_> {
     async fn bought_apart(&self, number: u64) -> OrderId {
-        loop {
-            let asked = self.world.purchase.run(request(self.voucher, number, 1));
-            match asked.await.unwrap() {
-                Purchase::Granted { order, .. } => return order,
-                other => panic!("{other:?}"),
-            }
+        let asked = self.world.purchase.run(request(self.voucher, number, 1));
+        match asked.await.unwrap() {
+            Purchase::Granted { order, .. } => order,
+            other => panic!("{other:?}"),
         }
     }
 

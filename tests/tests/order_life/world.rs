@@ -78,7 +78,6 @@ impl World {
         Self::wire(&clock, store, book, partitions)
     }
 
-    #[expect(clippy::too_many_lines, reason = "every use case, wired once")]
     fn wire(
         clock: &Arc<VirtualClock>,
         store: MemoryHotPath,

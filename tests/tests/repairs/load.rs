@@ -171,7 +171,7 @@ async fn nothing_healthy_is_repaired_and_what_is_planted_is(site: Site) {
         answers: Cell::new(0),
     };
     let planted = RefCell::new(Vec::new());
-    let planter = async {
+    let mischief = async {
         for (turn, apart) in (0..).zip(&apart) {
             tokio::time::sleep(load / 5).await;
             // Lower than every id that is drawn.
@@ -181,7 +181,7 @@ async fn nothing_healthy_is_repaired_and_what_is_planted_is(site: Site) {
     };
     let rounds = Cell::new(0);
     let people = join_all((0..PEOPLE).map(|seed| street.walk(seed)));
-    join!(people, planter, street.reconcile(&rounds));
+    join!(people, mischief, street.reconcile(&rounds));
 
     let reports = all_reports(&shop, before, rounds.get()).await;
     let planted = planted.into_inner();

@@ -22,7 +22,12 @@ pub(super) enum Ground {
     /// In stores of its own each time.
     Memory,
     /// On one namespace and one database, sale after sale.
-    Servers { place: Arc<Place>, _bench: Bench },
+    Servers {
+        /// Its connections.
+        place: Arc<Place>,
+        /// Its namespace and database, as long as they are used.
+        _bench: Box<Bench>,
+    },
 }
 
 impl Ground {
@@ -44,7 +49,7 @@ impl Ground {
         };
         Some(Self::Servers {
             place: Arc::new(place),
-            _bench: bench,
+            _bench: Box::new(bench),
         })
     }
 

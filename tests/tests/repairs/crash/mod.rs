@@ -8,6 +8,7 @@
 //! alternates: the sweeps of the workers, or the caller who asks again; in memory each has his turn
 //! at every state.
 
+mod careless;
 mod ground;
 mod mend;
 mod money;

@@ -1,12 +1,10 @@
 //! Units come back: a cancellation, the end of a payment window, a refund.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use seckill_application::ports::Clock as _;
 use seckill_application::{CancelReply, PayReply, RefundReply};
-use seckill_domain::{BuyerId, Forbidden, OrderId, OrderStatus};
-use seckill_tests::controls::{Branch, HastyClock};
+use seckill_domain::{BuyerId, Forbidden, OrderId, OrderStatus, Timestamp};
+use seckill_tests::controls::Branch;
 
 use super::ground::Place;
 use super::story::{Story, offer, payment};
@@ -166,8 +164,7 @@ impl Scene for ExpiryOnTime {
 
     async fn set(place: &Arc<Place>) -> Self {
         let scene = Overdue::set(place).await;
-        let long_ago = HastyClock::default().now().plus(Duration::ZERO);
-        let due = [(scene.early, long_ago)];
+        let due = [(scene.early, Timestamp::from_millis(1))];
         place
             .branch()
             .stores
