@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_domain::{
-    BuyerId, Forbidden, NewEvent, Order, OrderId, OrderStatus, Stage, Transition,
+    BuyerId, Forbidden, NewEvent, Order, OrderId, OrderStatus, Stage, Timestamp, Transition,
 };
 
 use crate::ports::{Clock, HotPath, LeaveReply, Ledger, LedgerPorts, PurchaseGate, Release};
@@ -69,10 +69,22 @@ impl CancelOrder {
                         return Ok(left);
                     }
                 }
+                // Over without units: there is nothing to give back, whether or not the ledger
+                // knows that already.
+                OrderStatus::Withdrawn | OrderStatus::ClosedOut | OrderStatus::Rejected => {
+                    return Ok(Self::over(order, self.clock.now()));
+                }
                 _ => return self.cancel_live(id).await,
             }
         }
         Ok(CancelReply::Refused(Forbidden::Queued))
+    }
+
+    fn over(mut order: Order, now: Timestamp) -> CancelReply {
+        match order.cancel(now) {
+            Ok(_) => CancelReply::Cancelled(order),
+            Err(why) => CancelReply::Refused(why),
+        }
     }
 
     /// `None` if the order does not wait any more.

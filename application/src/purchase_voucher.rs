@@ -10,7 +10,7 @@ use seckill_domain::{
 
 use crate::patience::{LOOK_PATIENCE, within};
 use crate::ports::{
-    Admitted, Clock, HotPath, Ledger, LedgerPorts, NotLoaded, OrderIds, PurchaseGate,
+    Admitted, Clock, GateOrder, HotPath, Ledger, LedgerPorts, NotLoaded, OrderIds, PurchaseGate,
 };
 use crate::standing::{Standing, Standings};
 use crate::{Effect, Fault, RememberedAnswers, WantedSales};
@@ -203,7 +203,13 @@ impl PurchaseVoucher {
                     joined: false,
                 }
             }
-            Admission::Replayed { order, first } => self.replay(order, first).await?,
+            Admission::Replayed { order, first } => {
+                let first_use = Claim {
+                    order,
+                    ..Claim::of(voucher, attempt)
+                };
+                self.replay(first_use, first).await?
+            }
             Admission::KeyReused { .. } => Purchase::KeyReused,
             Admission::AlreadyHeld { orders } => Purchase::AlreadyHeld { orders },
             Admission::LimitExceeded { remaining } => Purchase::LimitExceeded { remaining },
@@ -215,15 +221,21 @@ impl PurchaseVoucher {
     }
 
     /// A replay gives the same outcome and order with its current status.
-    async fn replay(&self, order: OrderId, first: PlaceAtFirst) -> Result<Purchase, Fault> {
+    async fn replay(&self, claim: Claim, first: PlaceAtFirst) -> Result<Purchase, Fault> {
+        let order = claim.order;
         let at_gate = self.gate.find_order(order).await?;
         let mut position = at_gate.as_ref().and_then(|found| found.position);
         let look = self.stage(order);
         let status = match within(&*self.clock, LOOK_PATIENCE, "ledger.stages", look).await {
             Ok(status) => status,
             // While the ledger is away, the gate's word is good for what the ledger does not have.
-            Err(_) if at_gate.as_ref().is_some_and(|found| !found.applied) => None,
+            Err(_) if at_gate.as_ref().is_some_and(GateOrder::is_gates_to_say) => None,
             Err(fault) => return Err(fault),
+        };
+        let left = at_gate.as_ref().and_then(|found| found.left);
+        let status = match status {
+            Some(OrderStatus::Waiting) | None => left.map(|it| it.stage().status()).or(status),
+            Some(_) => status,
         };
         let status = match (status, &at_gate) {
             // The gate forgets an order a while after the ledger has it.

@@ -60,10 +60,9 @@ impl ReadOrders {
                 Some(found) => self.as_decided(found).await?,
                 None => None,
             },
-            // The gate's word is good for what the ledger does not have yet; of anything else only
-            // the ledger knows what became of it.
+            // Of anything else only the ledger knows what became of it.
             Err(fault) => match self.gate.find_order(id).await? {
-                Some(found) if !found.applied => self.as_decided(found).await?,
+                Some(found) if found.is_gates_to_say() => self.as_decided(found).await?,
                 Some(_) | None => return Err(fault),
             },
         };
@@ -161,11 +160,25 @@ impl ReadOrders {
                 },
                 position: None,
             }),
-            Ok(_) | Err(_) => {
-                let position = self.ledger.waiting_position(order.id).await?;
-                Ok(OrderView { order, position })
-            }
+            Ok(_) | Err(_) => self.without_place(order).await,
         }
+    }
+
+    /// An order that waits for all the ledger knows, and has no place at the gate: it has left, or
+    /// the gate is away.
+    async fn without_place(&self, order: Order) -> Result<OrderView, Fault> {
+        let found = self.gate.find_order(order.id).await.ok().flatten();
+        if let Some(reason) = found.and_then(|found| found.left) {
+            return Ok(OrderView {
+                order: Order {
+                    stage: reason.stage(),
+                    ..order
+                },
+                position: None,
+            });
+        }
+        let position = self.ledger.waiting_position(order.id).await?;
+        Ok(OrderView { order, position })
     }
 
     /// An order as the gate decided it. `None` if it was of a voucher that there is not.
@@ -190,10 +203,10 @@ impl ReadOrders {
             created_at: found.decided_at,
             ticket: waited.then_some(Ticket::new(0)),
             expires_at: None,
-            stage: if found.holds_units || !waited {
-                Stage::Queued
-            } else {
-                Stage::Waiting
+            stage: match found.left {
+                Some(reason) => reason.stage(),
+                None if found.holds_units || !waited => Stage::Queued,
+                None => Stage::Waiting,
             },
         }
     }

@@ -1,7 +1,8 @@
 //! What buyers ask of the gate, what it answers, and what it writes down.
 
 use crate::{
-    AdjustmentId, BuyerId, Epoch, IdempotencyKey, OrderId, Sequence, Ticket, Timestamp, VoucherId,
+    AdjustmentId, BuyerId, Epoch, IdempotencyKey, OrderId, Sequence, Stage, Ticket, Timestamp,
+    VoucherId,
 };
 
 /// One press of the button. The order id is chosen before the gate is asked, so that an attempt
@@ -209,6 +210,22 @@ pub enum LeftReason {
     NotEnoughUnits,
     /// The buyer got as many units as he may while he waited.
     LimitReached,
+}
+
+impl LeftReason {
+    /// What becomes of an order that left for this reason.
+    pub fn stage(self) -> Stage {
+        match self {
+            Self::Withdrawn => Stage::Withdrawn,
+            Self::ClosedOut => Stage::ClosedOut,
+            Self::NotEnoughUnits => Stage::Rejected {
+                reason: RejectReason::NotEnoughUnits,
+            },
+            Self::LimitReached => Stage::Rejected {
+                reason: RejectReason::LimitReached,
+            },
+        }
+    }
 }
 
 /// Why the ledger refused a decision, or an order ended without being the buyer's.

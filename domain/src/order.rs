@@ -133,10 +133,10 @@ pub enum Forbidden {
     Refunded,
 }
 
-impl Order {
-    /// The bare name of its stage.
+impl Stage {
+    /// Its bare name.
     pub fn status(&self) -> OrderStatus {
-        match self.stage {
+        match self {
             Stage::Waiting => OrderStatus::Waiting,
             Stage::Queued => OrderStatus::Queued,
             Stage::PendingPayment => OrderStatus::PendingPayment,
@@ -148,6 +148,13 @@ impl Order {
             Stage::Withdrawn => OrderStatus::Withdrawn,
             Stage::ClosedOut => OrderStatus::ClosedOut,
         }
+    }
+}
+
+impl Order {
+    /// The bare name of its stage.
+    pub fn status(&self) -> OrderStatus {
+        self.stage.status()
     }
 
     /// Whether the payment window has ended at `now`, swept or not.

@@ -11,8 +11,8 @@ use seckill_application::ports::{
     Place, PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Attempt, BuyerId, Claim, GateChange, GateUpdate, GateVersion, Held, OrderId,
-    PartitionId, PlaceAtFirst, Sequence, Ticket, Timestamp, VoucherId,
+    AdjustmentId, Attempt, BuyerId, Claim, Decision, GateChange, GateUpdate, GateVersion, Held,
+    LeftReason, OrderId, PartitionId, PlaceAtFirst, Sequence, Ticket, Timestamp, VoucherId,
 };
 
 use crate::fault::at_most;
@@ -76,6 +76,10 @@ impl RedisGate {
         let found = (|| {
             Some(Found {
                 claim: decision.claim()?.clone(),
+                left: match &decision {
+                    Decision::Left { reason, .. } => Some(*reason),
+                    _ => None,
+                },
                 first: place_at_first(reply.text(1).ok()?)?,
                 entry: wire::decode_entry_id(reply.text(2).ok()?)?,
                 applied: reply.text(3).ok()? == "applied",
@@ -105,6 +109,7 @@ impl RedisGate {
             decided_at: found.entry.written_at(),
             holds_units: reply.kind() == "HOLDS",
             position,
+            left: found.left,
             applied: found.applied,
         })
     }
@@ -113,6 +118,7 @@ impl RedisGate {
 /// An order in the index of decided orders.
 struct Found {
     claim: Claim,
+    left: Option<LeftReason>,
     first: PlaceAtFirst,
     entry: EntryId,
     applied: bool,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use seckill_domain::{
     AdjustmentId, Admission, Attempt, BuyerId, Claim, Epoch, GateUpdate, GateVersion, Held,
-    OrderId, PlaceAtFirst, Pulse, SaleTerms, Sequence, VoucherId,
+    LeftReason, OrderId, PlaceAtFirst, Pulse, SaleTerms, Sequence, VoucherId,
 };
 
 use super::EntryId;
@@ -133,9 +133,19 @@ pub struct GateOrder {
     pub holds_units: bool,
     /// His place on the waitlist, counted from 1, while it waits.
     pub position: Option<u32>,
+    /// Why it left the waitlist, if that was the last decision about it.
+    pub left: Option<LeftReason>,
     /// Whether the ledger is known to have applied the last decision about it. From then on the
     /// ledger alone can say what became of the order.
     pub applied: bool,
+}
+
+impl GateOrder {
+    /// Whether the gate alone can say where it is: the ledger does not have the last decision about
+    /// it, and the gate has what that decision made of it.
+    pub fn is_gates_to_say(&self) -> bool {
+        !self.applied && (self.holds_units || self.position.is_some() || self.left.is_some())
+    }
 }
 
 /// A sale as the gate sees it.

@@ -2,7 +2,8 @@
 
 use seckill_application::ports::{EntryId, GateOrder, LoadToken, NotLoaded, Place, PlaceReply};
 use seckill_domain::{
-    AdjustmentId, Attempt, BuyerId, Claim, GateVersion, OrderId, PlaceAtFirst, Sequence, VoucherId,
+    AdjustmentId, Attempt, BuyerId, Claim, GateVersion, LeftReason, OrderId, PlaceAtFirst,
+    Sequence, VoucherId,
 };
 
 use super::loading::Load;
@@ -100,7 +101,7 @@ async fn an_order_that_waits_is_found_with_its_place(harness: &dyn HotHarness) {
     let found = find(&stall, &attempt).await;
     assert_eq!(found.first, PlaceAtFirst::Waitlisted);
     assert!(!found.holds_units);
-    assert_eq!(found.position, Some(2));
+    assert_eq!((found.position, found.left), (Some(2), None));
 }
 
 async fn an_order_that_was_promoted_is_found_with_its_units(harness: &dyn HotHarness) {
@@ -119,10 +120,11 @@ async fn an_order_that_gave_its_units_back_holds_none(harness: &dyn HotHarness) 
     let waited = stall.waiting(2, 1).await;
     stall.leave(2).await;
     stall.release(&held).await;
-    for attempt in [held, waited] {
+    let left = [(held, None), (waited, Some(LeftReason::Withdrawn))];
+    for (attempt, reason) in left {
         let found = find(&stall, &attempt).await;
         assert!(!found.holds_units);
-        assert_eq!(found.position, None);
+        assert_eq!((found.position, found.left), (None, reason));
     }
 }
 

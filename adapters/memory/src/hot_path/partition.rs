@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use seckill_application::ports::{Entry, EntryId, NotLoaded};
 use seckill_domain::{
-    AdjustmentId, BuyerId, Decision, Epoch, OrderId, PlaceAtFirst, Sale, Sequence, Timestamp,
-    VoucherId,
+    AdjustmentId, BuyerId, Decision, Epoch, LeftReason, OrderId, PlaceAtFirst, Sale, Sequence,
+    Timestamp, VoucherId,
 };
 
 use super::slot::Slot;
@@ -46,6 +46,8 @@ pub(super) struct DecidedOrder {
     pub(super) quantity: u32,
     pub(super) first: PlaceAtFirst,
     pub(super) decided_at: Timestamp,
+    /// Why it left the waitlist, if that is the latest decision about it.
+    pub(super) left: Option<LeftReason>,
     /// The number of the latest decision about it.
     pub(super) sequence: Sequence,
     /// That decision's entry.
@@ -162,9 +164,14 @@ impl Decided {
         let Some(claim) = decision.claim() else {
             return;
         };
+        let left = match decision {
+            Decision::Left { reason, .. } => Some(*reason),
+            _ => None,
+        };
         self.orders
             .entry(claim.order)
             .and_modify(|known| {
+                known.left = left;
                 known.sequence = sequence;
                 known.entry = entry;
             })
@@ -174,6 +181,7 @@ impl Decided {
                 quantity: claim.quantity,
                 first: told(decision),
                 decided_at: now,
+                left,
                 sequence,
                 entry,
             });

@@ -260,6 +260,7 @@ impl Partition {
             quantity,
             first,
             decided_at,
+            left,
             sequence,
             ..
         } = *known;
@@ -280,6 +281,7 @@ impl Partition {
             decided_at,
             holds_units: sale.is_some_and(|sale| sale.holds(buyer, order)),
             position: sale.and_then(waits),
+            left,
             applied: self.meta.is_some_and(|meta| sequence <= meta.applied),
         })
     }
