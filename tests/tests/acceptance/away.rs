@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use seckill_tests::harness::{Offer, Purchase, Reply, Shop, Site, audit, buyer, eventually};
 
-use crate::on_own_servers;
+use crate::{on_own_servers, on_own_stores};
 
 on_own_servers!(
     a_dead_database_is_not_guessed_at,
     a_silent_database_is_not_guessed_at,
 );
+
+on_own_stores!(whoever_left_does_not_wait_whatever_the_ledger_knows);
 
 /// Nobody waits longer for an answer, whatever is away.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(7);
@@ -196,4 +198,64 @@ async fn what_is_queued(shop: &Shop, voucher: VoucherId, queued: (BuyerId, Order
         "{}",
         early.text
     );
+}
+
+/// Two give up their places while no order writer gets anything done: one whose place the ledger
+/// has, and one of whom it has not heard. Nobody is told again that he waits.
+async fn whoever_left_does_not_wait_whatever_the_ledger_knows(site: Site) {
+    let process = site.start().await;
+    let (shop, ledger) = (process.shop(), site.ledger().await);
+    let voucher = shop.sell(&Offer::of(1).waitlist(5)).await;
+    shop.buy_settled(voucher, buyer()).await;
+    let join = async || {
+        let who = buyer();
+        let place = shop.buy_some(voucher, who, 1, Some("mine")).await;
+        (who, place.expect_waitlisted().0)
+    };
+    let known = join().await;
+    eventually("the ledger has it", Duration::from_secs(10), async || {
+        let orders = ledger.orders(voucher).await;
+        let there = orders.contains_key(&known.1);
+        there.then_some(()).ok_or(format!("{orders:?}"))
+    })
+    .await;
+    let held = ledger.hold_writers().await;
+    let new = join().await;
+    let closed_out = join().await;
+    shop.leave(voucher, known.0).await.assert_status(204);
+    let left = shop.cancel(new.1, new.0).await;
+    assert_eq!(left.assert_status(200).word("status"), "withdrawn");
+    for (who, order) in [known, new] {
+        is_over(&shop, voucher, who, order, OrderStatus::Withdrawn).await;
+        let again = shop.cancel(order, who).await;
+        assert_eq!(again.assert_status(200).word("status"), "withdrawn");
+        shop.place(voucher, who)
+            .await
+            .assert_problem(404, "not_waiting");
+    }
+    shop.steer(voucher, "close").await.assert_status(200);
+    let (who, order) = closed_out;
+    is_over(&shop, voucher, who, order, OrderStatus::ClosedOut).await;
+    held.release().await;
+    let verdict = audit(&shop, shop.history(), &[voucher], Some(&ledger)).await;
+    verdict.assert_holds();
+}
+
+async fn is_over(
+    shop: &Shop,
+    voucher: VoucherId,
+    who: BuyerId,
+    order: OrderId,
+    status: OrderStatus,
+) {
+    let seen = shop.order(order, who).await;
+    assert_eq!(seen.order_status(), status, "{}", seen.text);
+    assert!(seen.body["position"].is_null(), "{}", seen.text);
+    let call = seckill_tests::harness::Call::post(format!("/v1/vouchers/{voucher}/purchases"));
+    let replay = shop
+        .ask(call.by(who).header("idempotency-key", "mine"))
+        .await;
+    assert_eq!(replay.word("outcome"), "waitlisted", "{}", replay.text);
+    assert_eq!(replay.order_id("order_id"), order);
+    assert_eq!(replay.order_status(), status, "{}", replay.text);
 }
