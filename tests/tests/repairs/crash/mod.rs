@@ -95,7 +95,10 @@ async fn play<S: Scene>(ground: &Ground, cut: Cut) -> Option<&'static str> {
     drop(process);
     let stopped_at = fuse.stopped_at();
     assert_eq!(done.is_none(), stopped_at.is_some(), "{cut:?}");
-    let _told = OnPanic(format!("stopped {cut:?} {stopped_at:?}"));
+    let _told = OnPanic(format!(
+        "{} stopped {cut:?} {stopped_at:?}",
+        std::any::type_name::<S>()
+    ));
 
     let next = place.branch();
     let story = scene.story();
@@ -166,7 +169,15 @@ impl Drop for OnPanic {
     }
 }
 
-/// Stamps scenes into tests, in memory and on servers.
+/// Plays a scene on servers, if there are to be some.
+async fn at_every_step_on_servers<S: Scene>() {
+    if let Some(ground) = Ground::servers().await {
+        at_every_step::<S>(&ground).await;
+    }
+}
+
+/// Stamps scenes into tests: in memory one each; on servers, which take their time to have written
+/// what they say is written, all of a room at once.
 macro_rules! at_every_step {
     ($($name:ident => $scene:ident),+ $(,)?) => {
         mod memory {
@@ -178,12 +189,10 @@ macro_rules! at_every_step {
         }
 
         mod servers {
-            $(#[tokio::test]
-            async fn $name() {
-                if let Some(ground) = crate::crash::ground::Ground::servers().await {
-                    crate::crash::at_every_step::<super::$scene>(&ground).await;
-                }
-            })+
+            #[tokio::test]
+            async fn every_scene_of_this_room() {
+                futures::join!($(crate::crash::at_every_step_on_servers::<super::$scene>()),+);
+            }
         }
     };
 }
