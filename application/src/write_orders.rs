@@ -1,5 +1,7 @@
 //! The order writer: moves one partition's stream into the ledger, strictly in stream order.
 
+mod items;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +10,10 @@ use seckill_domain::{Continuity, OrderId, PartitionId, Timestamp};
 
 use crate::ports::{
     AdmissionBatch, AdmissionLedger, AdmissionStream, Applied, BatchItem, DelayQueue, Delivery,
-    EntryId, GateLoader, HotPath, LedgerPorts, PartitionHead, PartitionState, StreamReply,
-    Unreadable, Verdict,
+    EntryId, GateLoader, HotPath, LedgerPorts, PartitionHead, PartitionState, StreamReply, Verdict,
 };
 use crate::{Fault, Meters, RecoverPartition, WantedSales};
+use items::{foreign, push_items};
 
 /// How a writer reads and writes.
 #[derive(Debug, Clone, Copy)]
@@ -200,6 +202,16 @@ impl OrderWriter {
                 .read_new(self.partition, epoch, &self.consumer, read_max, block)
                 .await?;
         }
+        if let StreamReply::Entries(read) = &reply
+            && !self.catching_up
+            && self.passes_over(read).await?
+        {
+            self.catching_up = true;
+            reply = self
+                .stream
+                .read_after(self.partition, epoch, entry, read_max)
+                .await?;
+        }
         match reply {
             StreamReply::Entries(read) => self.ahead.extend(read),
             StreamReply::Missing => {
@@ -208,6 +220,25 @@ impl OrderWriter {
             }
         }
         Ok(!self.ahead.is_empty())
+    }
+
+    /// Whether something stands in the stream between the ledger's position and what was delivered:
+    /// another consumer was given it, who may have been fenced since. Mostly a gap in the numbers
+    /// tells; but after a failover that lost decisions, what was passed over may have numbers that
+    /// the ledger has applied already, and what follows seems to continue it.
+    async fn passes_over(&self, read: &[Delivery]) -> Result<bool, Fault> {
+        let PartitionHead { epoch, entry, .. } = self.head;
+        let Some(first) = read.iter().map(|it| it.id).find(|id| *id > entry) else {
+            return Ok(false);
+        };
+        let next = self
+            .stream
+            .read_after(self.partition, epoch, entry, 1)
+            .await?;
+        let StreamReply::Entries(next) = next else {
+            return Ok(false);
+        };
+        Ok(next.first().is_some_and(|it| it.id < first))
     }
 
     /// Nothing came: see whether the hot data is still what it was and whether the partition has
@@ -222,9 +253,15 @@ impl OrderWriter {
             self.acknowledge().await?;
             // An acknowledgement was lost, by a failover or on its way; or somebody was given
             // entries and has gone without applying them, and the group will not deliver them again.
-            let pending = self.stream.backlog(self.partition).await?.pending > 0;
-            if pending && self.claim_pending().await? > 0 {
-                self.start_over();
+            let backlog = self.stream.backlog(self.partition).await?;
+            if backlog.pending > 0 {
+                if self.claim_pending().await? > 0 {
+                    self.start_over();
+                }
+            } else if backlog.decisions > 0 {
+                self.stream
+                    .ack(self.partition, epoch, &[], self.head.applied)
+                    .await?;
             }
         } else {
             self.start_over();
@@ -392,41 +429,4 @@ impl OrderWriter {
         }
         Ok(())
     }
-}
-
-/// Appends an entry's items; returns the last decision's number after them.
-fn push_items(
-    items: &mut Vec<BatchItem>,
-    delivery: Delivery,
-    applied: seckill_domain::Sequence,
-) -> seckill_domain::Sequence {
-    let id = delivery.id;
-    match delivery.body {
-        Err(body) => {
-            items.push(BatchItem::Unreadable { entry: id, body });
-            applied
-        }
-        Ok(entry) => {
-            let mut sequence = entry.first;
-            let mut last = applied;
-            for decision in entry.decisions {
-                items.push(BatchItem::Decision {
-                    sequence,
-                    entry: id,
-                    decision,
-                });
-                last = sequence;
-                sequence = sequence.next();
-            }
-            last
-        }
-    }
-}
-
-fn foreign(entry: EntryId, reason: &str) -> BatchItem {
-    let body = Unreadable {
-        raw: String::new(),
-        reason: reason.to_owned(),
-    };
-    BatchItem::Unreadable { entry, body }
 }
