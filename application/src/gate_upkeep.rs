@@ -55,7 +55,10 @@ impl GateUpkeep {
             self.look_at(chunk).await?;
         }
         for chunk in closing.items.chunks(FACTS_MAX) {
-            self.follow(chunk).await?;
+            // Whoever waits for a sale that is over has to be told, and only the gate tells.
+            let facts = self.follow(chunk).await?;
+            let missing = chunk.iter().zip(facts).filter(|(_, facts)| facts.is_none());
+            missing.for_each(|(voucher, _)| self.wanted.request(voucher.id));
         }
         Ok(())
     }
