@@ -107,7 +107,7 @@ impl RememberedAnswers {
                 answer,
                 since,
             };
-            answers.insert(order, remembered);
+            answers.entry(order).or_insert(remembered);
         }
     }
 
