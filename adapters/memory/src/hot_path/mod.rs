@@ -33,8 +33,6 @@ pub enum HotGuard {
     /// Units that come back go to the head of the waitlist in the same step. Without it they are
     /// anybody's until somebody serves the waitlist.
     PromotionInStep,
-    /// Turns carry the life of the partition. Without it they are the numbers of decisions.
-    TurnsOfLives,
 }
 
 /// How a hot store is set up.

@@ -229,10 +229,7 @@ impl Partition {
                 admissions.push(settled);
                 continue;
             }
-            let turn = match options.lacks {
-                Some(HotGuard::TurnsOfLives) => Ticket::new(next.get()),
-                _ => Ticket::drawn_at(journal.meta.epoch, next),
-            };
+            let turn = Ticket::drawn_at(journal.meta.epoch, next);
             let (admission, decision) = match sale.admit(attempt, now, turn) {
                 (Admission::Waitlisted { .. }, Some(joined))
                     if options.lacks == Some(HotGuard::PromotionInStep) =>
