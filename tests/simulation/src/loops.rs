@@ -39,7 +39,7 @@ pub(crate) fn start(node: &Arc<Node>) {
     every(node, 150 * MS, |node| async move {
         node.remembered.settle().await
     });
-    every(node, 250 * MS, |node| async move {
+    every(node, node.nature.dice.millis(20..=250), |node| async move {
         node.relay.sweep().await.map(drop)
     });
     every(node, SECOND, |node| async move { node.upkeep.run().await });

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use seckill_simulation::batch::Batch;
 use seckill_simulation::bug::Bug;
+use seckill_simulation::judge::Violation;
 use seckill_simulation::sim::Run;
 
 /// Runs the simulation.
@@ -53,37 +54,23 @@ fn one(seed: u64, bug: Option<Bug>) -> ExitCode {
     let prints = true;
     let outcome = Run { seed, bug, prints }.go();
     let (hash, lines) = outcome.trace;
+    let time = outcome.time;
     println!("{}", outcome.coverage);
-    println!(
-        "trace {hash:016x}: {lines} lines, {:?} of virtual time",
-        outcome.time
-    );
-    verdict(
-        outcome
-            .violation
-            .map(|it| format!("seed {seed}: {it}"))
-            .into_iter()
-            .collect(),
-    )
+    println!("trace {hash:016x}: {lines} lines, {time:?} of virtual time");
+    let failures: Vec<_> = outcome.violation.map(|it| (seed, it)).into_iter().collect();
+    verdict(&failures)
 }
 
 fn many(batch: &Batch) -> ExitCode {
     let found = batch.go();
-    println!(
-        "{}\n{} seeds, {} steps",
-        found.coverage, found.ran, found.steps
-    );
-    let failures = found.failures.iter();
-    verdict(
-        failures
-            .map(|(seed, it)| format!("seed {seed}: {it}"))
-            .collect(),
-    )
+    println!("{}", found.coverage);
+    println!("{} seeds, {} steps", found.ran, found.steps);
+    verdict(&found.failures)
 }
 
-fn verdict(failures: Vec<String>) -> ExitCode {
-    for failure in &failures {
-        println!("{failure}");
+fn verdict(failures: &[(u64, Violation)]) -> ExitCode {
+    for (seed, violation) in failures {
+        println!("seed {seed}: {violation}");
     }
     if failures.is_empty() {
         println!("every promise holds");

@@ -1,24 +1,20 @@
 //! What goes wrong.
 
+mod blow;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_application::ports::Clock as _;
-use seckill_domain::{BuyerId, Claim, Decision, Held, Order, OrderId, OrderStatus, VoucherId};
-use seckill_memory::Piece;
 
-use crate::coverage::Seen;
 use crate::dice::Dice;
 use crate::judge::Judge;
-use crate::link::Store;
 use crate::note;
-use crate::site::{FORGED, Site};
+use crate::site::Site;
+use blow::Blow;
 
 /// Writes that a failover can lose at most.
 pub const UNDO_DEPTH: usize = 64;
-/// How wrong a clock gets at most; ids may run ahead of a clock by ten seconds.
-const OFF_MS_MAX: u64 = 4_000;
-
 /// A kind of misfortune.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -112,7 +108,7 @@ pub async fn strike(site: Arc<Site>, judge: Arc<Judge>, lot: Vec<Kind>, within: 
                 site: site.clone(),
                 judge: judge.clone(),
             };
-            blow.strike(*kind).await;
+            blow.strike(*kind);
         }
     }
 }
@@ -138,292 +134,5 @@ pub fn heal(site: &Site) {
     }
     for process in 0..site.count() {
         site.start(process);
-    }
-}
-
-struct Blow {
-    site: Arc<Site>,
-    judge: Arc<Judge>,
-}
-
-impl Blow {
-    async fn strike(&self, kind: Kind) {
-        note!(self.site.nature.trace, "--- {kind:?}");
-        match kind {
-            Kind::Storm => self.storm(),
-            Kind::Crash => self.crash(),
-            Kind::Stall => self.stall(),
-            Kind::Wipe => {
-                self.lose_hot_data();
-                self.saw(Seen::Wipe);
-                self.site.stores.memory.wipe();
-            }
-            Kind::Failover => self.fail_over(),
-            Kind::KeyLost => self.lose_key(),
-            Kind::Unload => self.unload(),
-            Kind::HotOutage => self.outage(Store::Hot),
-            Kind::LedgerOutage => self.outage(Store::Ledger),
-            Kind::Cut => self.cut(),
-            Kind::Clock => self.clock(),
-            Kind::Garbage => self.garbage(),
-            Kind::Forgery => self.forgery(),
-            Kind::MessageGone => self.lose_message(),
-            Kind::HolderGone => self.lose_holder(),
-            Kind::ReleaseMissed => self.miss_release(),
-            Kind::FreeOff => self.shift_free(),
-            Kind::DelaysLost => {
-                self.site.stores.memory.lose_delays();
-            }
-        }
-    }
-
-    fn dice(&self) -> &Dice {
-        &self.site.nature.dice
-    }
-
-    fn saw(&self, what: Seen) {
-        self.site.nature.coverage.saw(what);
-    }
-
-    fn later(&self, pause: Duration, act: impl FnOnce(&Site) + Send + 'static) {
-        let site = self.site.clone();
-        self.site.nature.spawn(async move {
-            site.nature.sleep(pause).await;
-            act(&site);
-        });
-    }
-
-    fn storm(&self) {
-        let dice = self.dice();
-        let weather = &self.site.nature.weather;
-        weather.set(dice.count(0..=60), dice.count(0..=60), dice.count(0..=100));
-        self.later(dice.millis(500..=6_000), |site| {
-            site.nature.weather.set(0, 0, 0)
-        });
-    }
-
-    fn crash(&self) {
-        let process = self.site.any_process();
-        if self.site.node(process).is_none() {
-            return;
-        }
-        self.saw(Seen::Crash);
-        if self.site.stores.is_busy() {
-            self.saw(Seen::CrashInFlight);
-        }
-        self.site.kill(process);
-        self.later(self.dice().millis(100..=6_000), move |site| {
-            site.start(process)
-        });
-    }
-
-    fn stall(&self) {
-        let Some(node) = self.site.node(self.site.any_process()) else {
-            return;
-        };
-        self.saw(Seen::Stall);
-        let group = node.group;
-        self.site.nature.spawner.pause(group);
-        self.later(self.dice().millis(300..=8_000), move |site| {
-            site.nature.spawner.resume(group);
-        });
-    }
-
-    /// What the hot store has decided and the ledger does not have is about to be lost.
-    fn lose_hot_data(&self) {
-        self.judge.damaged();
-        let site = &self.site;
-        let partitions = site.stores.partitions.all();
-        let lost: usize = partitions.map(|it| site.watch.stream_is_lost(it)).sum();
-        site.nature.coverage.add(Seen::DecisionsLost, lost as u64);
-        let told: Vec<OrderId> = site.promises.told().orders.keys().copied().collect();
-        let missing = told.into_iter().filter(|order| !site.stores.has(*order));
-        site.watch.put_at_risk(missing);
-        site.excuse_the_dead();
-    }
-
-    fn fail_over(&self) {
-        let recent = self.site.recent_writes();
-        if recent == 0 {
-            return;
-        }
-        let writes = self.dice().below(recent.min(UNDO_DEPTH)) + 1;
-        self.lose_hot_data();
-        if self.site.stores.memory.lose_last(writes) > 0 {
-            self.saw(Seen::Failover);
-        }
-    }
-
-    fn lose_key(&self) {
-        let site = &self.site;
-        let Some(voucher) = self.dice().pick(&site.on_sale()).copied() else {
-            return;
-        };
-        let partition = site.stores.partitions.of(voucher);
-        let pieces = [
-            Piece::Sale(voucher),
-            Piece::Holders(voucher),
-            Piece::Waiters(voucher),
-            Piece::Keys(voucher),
-            Piece::Meta(partition),
-            Piece::Stream(partition),
-            Piece::Group(partition),
-            Piece::Decided(partition),
-        ];
-        let Some(piece) = self.dice().pick(&pieces).copied() else {
-            return;
-        };
-        self.lose_hot_data();
-        note!(site.nature.trace, "{piece:?} is lost");
-        if site.stores.memory.delete(piece) {
-            self.saw(Seen::KeyLost);
-        }
-    }
-
-    fn unload(&self) {
-        if let Some(voucher) = self.any_voucher() {
-            self.saw(Seen::Eviction);
-            self.site.stores.memory.delete(Piece::Sale(voucher));
-        }
-    }
-
-    fn outage(&self, store: Store) {
-        self.saw(Seen::Outage);
-        self.site.nature.weather.down(store, true);
-        self.later(self.dice().millis(100..=5_000), move |site| {
-            site.nature.weather.down(store, false);
-        });
-    }
-
-    fn cut(&self) {
-        let Some(node) = self.site.node(self.site.any_process()) else {
-            return;
-        };
-        self.saw(Seen::Cut);
-        let store = if self.dice().chance(500) {
-            Store::Hot
-        } else {
-            Store::Ledger
-        };
-        let group = node.group;
-        self.site.nature.weather.cut(group, store, true);
-        self.later(self.dice().millis(100..=6_000), move |site| {
-            site.nature.weather.cut(group, store, false);
-        });
-    }
-
-    fn clock(&self) {
-        let off = i64::try_from(self.dice().within(0..=2 * OFF_MS_MAX)).expect("small");
-        let off = off - i64::try_from(OFF_MS_MAX).expect("small");
-        self.saw(Seen::ClockStep);
-        let node = self.site.node(self.site.any_process());
-        match node.filter(|_| self.dice().chance(500)) {
-            Some(node) => node.local_clock.set_off(off),
-            None => self.site.stores.hot_clock.set_off(off),
-        }
-    }
-
-    fn any_voucher(&self) -> Option<VoucherId> {
-        self.dice().pick(&self.site.on_sale()).copied()
-    }
-
-    fn any_order(&self, is: impl Fn(&Order) -> bool) -> Option<Order> {
-        let orders: Vec<Order> = self.judge.orders().into_iter().filter(is).collect();
-        self.dice().pick(&orders).cloned()
-    }
-
-    fn garbage(&self) {
-        let Some(voucher) = self.any_voucher() else {
-            return;
-        };
-        let partition = self.site.stores.partitions.of(voucher);
-        let _ = self
-            .site
-            .stores
-            .memory
-            .plant_entry(partition, "{\"hello\": 1}");
-    }
-
-    /// A decision with the next number that no sale took part in.
-    fn forgery(&self) {
-        let Some(voucher) = self.any_voucher() else {
-            return;
-        };
-        let partition = self.site.stores.partitions.of(voucher);
-        let order = OrderId::new(self.dice().within(1..=1_000));
-        let unknown = VoucherId::new(voucher.get() + 1_000);
-        let voucher = if self.dice().chance(500) {
-            voucher
-        } else {
-            unknown
-        };
-        self.judge.damaged();
-        let claim = Claim {
-            order,
-            voucher,
-            buyer: BuyerId::new(FORGED),
-            quantity: self.dice().count(0..=2),
-            key: None,
-        };
-        note!(self.site.nature.trace, "forged: {claim:?}");
-        self.site
-            .stores
-            .memory
-            .plant_decisions(partition, vec![Decision::Granted(claim)]);
-    }
-
-    fn lose_message(&self) {
-        let stores = &self.site.stores;
-        let decisions = stores.partitions.all().flat_map(|it| stores.unapplied(it));
-        // One that a buyer left by is not missed by anybody: reconciliation compares holders.
-        let granted = decisions.filter(|it| it.units_taken() > 0);
-        let claims: Vec<Claim> = granted.filter_map(|it| it.claim().cloned()).collect();
-        if let Some(claim) = self.dice().pick(&claims) {
-            self.lose_hot_data();
-            note!(self.site.nature.trace, "the message of {claim:?} is lost");
-            stores.memory.remove_message(claim.voucher, claim.order);
-        }
-    }
-
-    fn lose_holder(&self) {
-        if let Some(order) = self.any_order(|order| order.status().is_live()) {
-            self.judge.damaged();
-            note!(self.site.nature.trace, "the holder of {} is lost", order.id);
-            self.site.stores.memory.drop_holder(order.voucher, order.id);
-        }
-    }
-
-    fn miss_release(&self) {
-        use OrderStatus::{Cancelled, Expired, Refunded};
-        let ended = |order: &Order| matches!(order.status(), Cancelled | Expired | Refunded);
-        let Some(order) = self.any_order(ended) else {
-            return;
-        };
-        let memory = &self.site.stores.memory;
-        let units = i32::try_from(order.quantity).expect("few");
-        self.judge.damaged();
-        if memory.shift_free(order.voucher, -units) {
-            note!(
-                self.site.nature.trace,
-                "the release of {} is lost",
-                order.id
-            );
-            let held = Held {
-                order: order.id,
-                quantity: order.quantity,
-                promoted: false,
-            };
-            memory.plant_holder(order.voucher, order.buyer, held);
-        }
-    }
-
-    fn shift_free(&self) {
-        let Some(voucher) = self.any_voucher() else {
-            return;
-        };
-        let by = if self.dice().chance(500) { 1 } else { -1 };
-        self.judge.damaged();
-        note!(self.site.nature.trace, "{by:+} unit of {voucher}");
-        self.site.stores.memory.shift_free(voucher, by);
     }
 }

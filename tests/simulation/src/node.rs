@@ -60,7 +60,6 @@ pub struct Node {
 
 impl Node {
     /// A process that has just started.
-    #[expect(clippy::too_many_lines, reason = "every use case, wired once")]
     pub fn start(nature: &Nature, stores: &Stores, watch: &Arc<Watch>, group: Group) -> Self {
         let link = |store| {
             Arc::new(Link {

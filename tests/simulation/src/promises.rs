@@ -17,13 +17,13 @@ pub struct Promise {
     pub buyer: BuyerId,
     /// Of which voucher.
     pub voucher: VoucherId,
-    /// The life of a process that told him, and remembers.
-    pub by: Group,
+    /// The lives of processes that told him and remember.
+    pub by: BTreeSet<Group>,
     /// Whether he was told that he has units.
     pub units: bool,
     /// When he was told first that he waits.
     pub waits: Option<Duration>,
-    /// Redis has lost it, and then the process died that remembered it: the documented exception.
+    /// Redis has lost it, and no process lives that remembered it: the documented exception.
     pub excused: bool,
 }
 
@@ -117,15 +117,20 @@ impl Promises {
             _ => &[],
         };
         let waits = matches!(answer, Purchase::Waitlisted { .. });
+        let remembered = matches!(
+            answer,
+            Purchase::Granted { .. } | Purchase::Waitlisted { joined: true, .. }
+        );
         for order in orders {
             let promise = told.orders.entry(*order).or_insert(Promise {
                 buyer: wish.buyer,
                 voucher: wish.voucher,
-                by,
+                by: BTreeSet::new(),
                 units: false,
                 waits: None,
                 excused: false,
             });
+            promise.by.extend(remembered.then_some(by));
             promise.units |= !waits;
             if waits && promise.waits.is_none() {
                 promise.waits = Some(when);

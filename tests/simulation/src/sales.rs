@@ -8,6 +8,7 @@ use seckill_application::{AdjustStockReply, RefundReply, SteerCommand, SteerRepl
 use seckill_domain::{Amendment, Money, OrderStatus, SaleWindow, VoucherId, VoucherTerms};
 
 use crate::coverage::Seen;
+use crate::dice::Dice;
 use crate::note;
 use crate::site::Site;
 
@@ -88,7 +89,7 @@ async fn steer(site: &Site, voucher: VoucherId, command: SteerCommand) -> Option
 /// Does a few things within a time.
 pub async fn administer(site: Arc<Site>, within: Duration) {
     let dice = site.nature.dice.clone();
-    let actions = dice.count(0..=6);
+    let actions = dice.count(0..=8);
     let millis = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
     for _ in 0..actions {
         site.nature
@@ -98,22 +99,8 @@ pub async fn administer(site: Arc<Site>, within: Duration) {
             continue;
         };
         match dice.below(100) {
-            0..30 => {
-                adjust(
-                    &site,
-                    voucher,
-                    i32::try_from(dice.count(1..=5)).expect("few"),
-                )
-                .await
-            }
-            30..50 => {
-                adjust(
-                    &site,
-                    voucher,
-                    -i32::try_from(dice.count(1..=3)).expect("few"),
-                )
-                .await
-            }
+            0..30 => adjust(&site, voucher, few(&dice, 5)).await,
+            30..50 => adjust(&site, voucher, -few(&dice, 3)).await,
             50..65 => pause(&site, voucher).await,
             65..70 => close(&site, voucher).await,
             70..78 => widen(&site, voucher).await,
@@ -121,6 +108,10 @@ pub async fn administer(site: Arc<Site>, within: Duration) {
             _ => refund(&site, voucher).await,
         }
     }
+}
+
+fn few(dice: &Dice, most: u32) -> i32 {
+    i32::try_from(dice.count(1..=most)).unwrap_or(1)
 }
 
 async fn adjust(site: &Site, voucher: VoucherId, delta: i32) {

@@ -74,6 +74,7 @@ impl Run {
             weather: Arc::new(Weather::default()),
             trace: Arc::new(Trace::new(clock.clone(), self.prints)),
             coverage: Arc::default(),
+            touched: Arc::default(),
             clock,
         };
         let mut executor = Executor::new(nature.spawner.clone());

@@ -164,11 +164,13 @@ impl Site {
         self.excuse_the_dead();
     }
 
-    /// The documented exception: Redis has lost it, and the process that remembered it is dead.
+    /// The documented exception: Redis has lost it, and no process lives that remembered it.
     pub fn excuse_the_dead(&self) {
         let alive: Vec<Group> = self.nodes().iter().map(|node| node.group).collect();
         self.promises.excuse(|order, promise| {
-            !alive.contains(&promise.by) && self.watch.is_at_risk(order) && !self.stores.has(order)
+            !alive.iter().any(|it| promise.by.contains(it))
+                && self.watch.is_at_risk(order)
+                && !self.stores.has(order)
         });
     }
 
@@ -215,6 +217,17 @@ impl Site {
         } else {
             others_first().await;
         }
+    }
+
+    /// The processes that write orders, as far as the ledger has heard.
+    pub fn writers(&self) -> Vec<usize> {
+        let writers = self.watch.writers();
+        let processes = self.processes();
+        let is_one = |process: &usize| {
+            let node = processes[*process].node.as_ref();
+            node.is_some_and(|node| writers.contains(&node.group))
+        };
+        (0..processes.len()).filter(is_one).collect()
     }
 
     /// A process, by chance.

@@ -49,7 +49,7 @@ impl Trace {
         let at = self.clock.monotonic();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.lines += 1;
-        let _ = write!(state.hash, "{} {what}\n", at.as_micros());
+        let _ = writeln!(state.hash, "{} {what}", at.as_micros());
         if self.prints {
             println!("{:>9.3} {what}", at.as_secs_f64());
         }

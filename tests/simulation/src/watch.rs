@@ -81,6 +81,11 @@ impl Watch {
         self.state().at_risk.contains(&order)
     }
 
+    /// Who writes orders: one of each partition.
+    pub fn writers(&self) -> Vec<Group> {
+        self.state().writers.values().copied().collect()
+    }
+
     /// Notes orders about which something may be lost.
     pub fn put_at_risk(&self, orders: impl IntoIterator<Item = OrderId>) {
         self.state().at_risk.extend(orders);

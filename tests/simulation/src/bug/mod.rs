@@ -70,9 +70,6 @@ bugs! {
     /// Nothing that was answered is offered again.
     NothingOffered "no remembered answers"
         "a process offers what it answered and the ledger does not have";
-    /// A turn is the number of a decision.
-    TurnWithoutLife "ticket without the partition's life"
-        "a turn on the waitlist outlives the hot data";
     /// A sale is loaded from the ledger while messages are on their way.
     LoadInFlight "load while messages are in flight"
         "a load waits until the ledger has all that the gate decided";
@@ -102,11 +99,7 @@ impl fmt::Display for Bug {
 impl Bug {
     /// The guard that the hot store lacks.
     pub(crate) fn hot_guard(self) -> Option<HotGuard> {
-        match self {
-            Self::PromotionOutside => Some(HotGuard::PromotionInStep),
-            Self::TurnWithoutLife => Some(HotGuard::TurnsOfLives),
-            _ => None,
-        }
+        (self == Self::PromotionOutside).then_some(HotGuard::PromotionInStep)
     }
 
     /// The guard that the ledger lacks.

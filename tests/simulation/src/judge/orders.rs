@@ -78,8 +78,8 @@ fn nothing_lost(
                 continue;
             }
             let how = format!(
-                "order {id}, told to buyer {} by p{}, is gone",
-                promise.buyer, promise.by.0
+                "order {id}, told to buyer {} by {:?}, is gone",
+                promise.buyer, promise.by
             );
             return broken(InvariantId::NoSilentLoss, how);
         };

@@ -1,13 +1,33 @@
 //! I8: whether anything is still on its way.
 
 use seckill_application::ports::Clock as _;
+use seckill_domain::invariants::InvariantId;
 use seckill_domain::{GateVersion, SaleStatus, Voucher};
 
+use super::{Violation, broken};
 use crate::site::Site;
 use crate::stores::now;
 
 /// What is not at rest.
-pub(super) fn unrest(site: &Site, vouchers: &[Voucher]) -> Option<String> {
+pub(super) fn unrest(site: &Site, vouchers: &[Voucher]) -> Result<(), Violation> {
+    let sales = || vouchers.iter().find_map(|voucher| of_sale(site, voucher));
+    if let Some(how) = on_its_way(site).or_else(sales) {
+        return broken(InvariantId::Drains, how);
+    }
+    for node in site.nodes() {
+        let count = node.remembered.len();
+        if count > 0 {
+            let how = format!(
+                "p{} has answered {count} orders that are nowhere",
+                node.group.0
+            );
+            return broken(InvariantId::NoSilentLoss, how);
+        }
+    }
+    Ok(())
+}
+
+fn on_its_way(site: &Site) -> Option<String> {
     let stores = &site.stores;
     for partition in stores.partitions.all() {
         let backlog = now(stores.hot.stream.backlog(partition));
@@ -25,19 +45,7 @@ pub(super) fn unrest(site: &Site, vouchers: &[Voucher]) -> Option<String> {
         return Some(format!("{events} events are unpublished"));
     }
     let refunds = now(ledger.money.unsent(100));
-    if !refunds.is_empty() {
-        return Some(format!("{} refunds are not sent", refunds.len()));
-    }
-    for node in site.nodes() {
-        if !node.remembered.is_empty() {
-            return Some(format!(
-                "p{} remembers {} answers",
-                node.group.0,
-                node.remembered.len()
-            ));
-        }
-    }
-    vouchers.iter().find_map(|voucher| of_sale(site, voucher))
+    (!refunds.is_empty()).then(|| format!("{} refunds are not sent", refunds.len()))
 }
 
 fn of_sale(site: &Site, voucher: &Voucher) -> Option<String> {
@@ -54,6 +62,11 @@ fn of_sale(site: &Site, voucher: &Voucher) -> Option<String> {
         let missing = voucher.is_at_gate() && voucher.status != SaleStatus::Closed;
         return missing.then(|| format!("voucher {id} is not at the gate"));
     };
+    if voucher.retired {
+        // A failover may have brought it back, over as it was.
+        let over = facts.terms.is_over(site.stores.hot_clock.now());
+        return (!over).then(|| format!("voucher {id} is retired, and sold at the gate"));
+    }
     let terms = voucher.sale_terms();
     if facts.terms != terms {
         return Some(format!(
