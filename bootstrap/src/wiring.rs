@@ -144,7 +144,7 @@ impl System {
             hot: hot.clone(),
             ledger: ledger.clone(),
             partitions,
-            clock: clock.clone(),
+            clock,
             balance,
             steer,
             load,

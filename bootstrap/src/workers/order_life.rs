@@ -15,7 +15,7 @@ const SWEEP_EVERY: Duration = Duration::from_millis(500);
 const EXPIRY_ROUNDS_MAX: usize = 200;
 const PUBLISH_EVERY: Duration = Duration::from_millis(50);
 const PUBLISH_ROUNDS_MAX: usize = 100;
-const PRUNE_EVERY: Duration = Duration::from_secs(60);
+const PRUNE_EVERY: Duration = Duration::from_mins(1);
 /// Most rounds of one pruning: 100,000 events.
 const PRUNE_ROUNDS_MAX: usize = 100;
 const REFUND_EVERY: Duration = Duration::from_secs(1);
