@@ -3,15 +3,16 @@
 //! This is the rule that the Lua scripts carry out inside Redis and that the in-memory gate calls
 //! directly. The contract suites hold both to it.
 
+mod follow;
 mod memory;
+mod offers;
 mod terms;
 
 use std::collections::HashMap;
 
 use crate::{
-    AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, GateChange, GateUpdate,
-    GateVersion, IdempotencyKey, LeftReason, OrderId, PlaceAtFirst, Seat, Ticket, Timestamp,
-    VoucherId, Waitlist,
+    AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, GateVersion, IdempotencyKey,
+    LeftReason, OrderId, PlaceAtFirst, Seat, Ticket, Timestamp, VoucherId, Waitlist,
 };
 
 pub use memory::{Held, Remembered};
@@ -279,84 +280,6 @@ impl Sale {
         }
     }
 
-    /// Applies what the ledger changed, if it is the next version. Units come back only from a
-    /// buyer who is known to hold them. Promotion is the caller's next step.
-    pub fn follow(&mut self, update: &GateUpdate) -> Followed {
-        if update.version <= self.version {
-            return Followed::AlreadyApplied;
-        }
-        if update.version != self.version.next() {
-            return Followed::Gap { at: self.version };
-        }
-        self.version = update.version;
-        for change in &update.changes {
-            self.apply(change);
-        }
-        Followed::Applied
-    }
-
-    fn apply(&mut self, change: &GateChange) {
-        match change {
-            GateChange::Release {
-                order,
-                buyer,
-                quantity,
-            } => {
-                if self.drop_holding(*buyer, *order) {
-                    self.free += quantity;
-                }
-            }
-            GateChange::AddUnits { units } => {
-                self.free += units;
-                self.terms.total_units += units;
-            }
-            GateChange::SetTerms(terms) => {
-                self.terms = SaleTerms {
-                    total_units: self.terms.total_units,
-                    ..*terms
-                };
-            }
-            GateChange::RestoreHolder(claim) => {
-                self.waitlist.leave_order(claim.buyer, claim.order);
-                let held = Held {
-                    order: claim.order,
-                    quantity: claim.quantity,
-                    promoted: false,
-                };
-                self.restore_holder(claim.buyer, held);
-            }
-            GateChange::AppendAgain(_) => {}
-        }
-    }
-
-    /// The decisions that an update has the gate append to the stream again: grants that it holds
-    /// and that nobody else knows of.
-    pub fn to_append(&self, update: &GateUpdate) -> Vec<Decision> {
-        let held = |claim: &&Claim| self.holds(claim.buyer, claim.order);
-        let claims = update.changes.iter().filter_map(|change| match change {
-            GateChange::AppendAgain(claim) => Some(claim),
-            _ => None,
-        });
-        claims
-            .filter(held)
-            .cloned()
-            .map(Decision::Granted)
-            .collect()
-    }
-
-    fn drop_holding(&mut self, buyer: BuyerId, order: OrderId) -> bool {
-        let Some(orders) = self.holders.get_mut(&buyer) else {
-            return false;
-        };
-        let before = orders.len();
-        orders.retain(|held| held.order != order);
-        let found = orders.len() < before;
-        if orders.is_empty() {
-            self.holders.remove(&buyer);
-        }
-        found
-    }
-
     /// Gives a buyer's place up, if he still has it.
     pub fn leave(&mut self, buyer: BuyerId) -> Leave {
         if let Some(seat) = self.waitlist.leave(buyer) {
@@ -403,33 +326,6 @@ impl Sale {
             units,
             adjustment,
         })
-    }
-
-    /// Takes units for a grant that was answered earlier and lost since. Refuses, changing nothing,
-    /// when there are too few or the buyer has as many as he may. Nobody waits longer for it: the
-    /// grant is older than the waitlist.
-    pub fn retake(&mut self, claim: &Claim) -> bool {
-        let fits = claim.quantity <= self.free
-            && self.units_of(claim.buyer) + claim.quantity <= self.terms.per_buyer_limit;
-        if fits {
-            self.grant(claim, false);
-            self.remember(claim, PlaceAtFirst::Granted);
-        }
-        fits
-    }
-
-    /// Gives back a place that was answered earlier and lost since, with its old turn. Refuses,
-    /// changing nothing, when the buyer waits again or has as many units as he may, or the list is
-    /// full.
-    pub fn reseat(&mut self, seat: &Seat) -> bool {
-        let fits = self.waitlist.seat(seat.buyer).is_none()
-            && self.waitlist.len() < self.terms.waitlist_capacity
-            && self.units_of(seat.buyer) + seat.quantity <= self.terms.per_buyer_limit;
-        if fits {
-            let claim = self.claim_of(seat.clone());
-            self.join(&claim, seat.ticket);
-        }
-        fits
     }
 
     fn place(&self, buyer: BuyerId) -> u32 {
