@@ -53,39 +53,3 @@ impl LedgerHarness for LedgerStand {
 }
 
 seckill_tests::ledger_contract!(crate::ledger_stand);
-
-mod event_outbox {
-    seckill_tests::event_outbox!(super::ledger_stand);
-}
-
-mod ledger_events {
-    seckill_tests::ledger_events!(super::ledger_stand);
-}
-
-mod ledger_life {
-    seckill_tests::ledger_life!(super::ledger_stand);
-}
-
-mod money_movements {
-    seckill_tests::money_movements!(super::ledger_stand);
-}
-
-mod parked_discards {
-    seckill_tests::parked_discards!(super::ledger_stand);
-}
-
-mod parked_messages {
-    seckill_tests::parked_messages!(super::ledger_stand);
-}
-
-mod parked_replays {
-    seckill_tests::parked_replays!(super::ledger_stand);
-}
-
-mod reconciliation_reports {
-    seckill_tests::reconciliation_reports!(super::ledger_stand);
-}
-
-mod reconciliations {
-    seckill_tests::reconciliations!(super::ledger_stand);
-}

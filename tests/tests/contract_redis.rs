@@ -196,9 +196,6 @@ impl HotStand {
 }
 
 seckill_tests::hot_path_contract!(crate::hot_stand);
-seckill_tests::contract_suites! { crate::hot_stand:
-    delay_queue gate_holders gate_repairs notices
-}
 
 mod order_ids_by_daily_counter {
     seckill_tests::order_ids!(crate::daily_counter_stand);

@@ -132,8 +132,9 @@ macro_rules! hot_path_contract {
     ($stand:path) => {
         $crate::purchase_gate_contract!($stand);
         $crate::contract_suites! { $stand:
-            hot_bounds leases loader_contents loader_epochs loader_losses loader_offers loader_places
-            loader_survivors loader_tokens order_ids stream_reading stream_upkeep
+            delay_queue gate_holders gate_repairs hot_bounds leases loader_contents loader_epochs
+            loader_losses loader_offers loader_places loader_survivors loader_tokens notices
+            order_ids stream_reading stream_upkeep
         }
     };
 }
@@ -143,9 +144,11 @@ macro_rules! hot_path_contract {
 macro_rules! ledger_contract {
     ($stand:path) => {
         $crate::contract_suites! { $stand:
-            gate_updates ledger_adjustments ledger_bounds ledger_grants ledger_limits ledger_orders
-            ledger_overdue ledger_parking ledger_positions ledger_races ledger_reads ledger_snapshots
-            ledger_vouchers ledger_waitlist
+            event_outbox gate_updates ledger_adjustments ledger_bounds ledger_events ledger_grants
+            ledger_life ledger_limits ledger_orders ledger_overdue ledger_parking ledger_positions
+            ledger_races ledger_reads ledger_snapshots ledger_vouchers ledger_waitlist
+            money_movements parked_discards parked_messages parked_replays
+            reconciliation_reports reconciliations
         }
     };
 }
