@@ -83,7 +83,7 @@ async fn a_joining_buyer_is_told_the_turn_that_the_stream_has(harness: &dyn HotH
             position: u32::try_from(buyer).unwrap(),
             ticket,
         };
-        assert_eq!(told, [expected.clone()]);
+        assert_eq!(told, std::slice::from_ref(&expected));
         let again = stall.admit_with_tickets(&[attempt]).await;
         assert_eq!(again, [expected], "the same attempt again");
     }
