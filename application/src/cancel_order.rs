@@ -98,7 +98,7 @@ impl CancelOrder {
                 })))
             }
             LeaveReply::Left(_) | LeaveReply::AlreadyPromoted(_) => Ok(None),
-            LeaveReply::NotWaiting => self.left_before(order.id).await.map(Some),
+            LeaveReply::NotWaiting => self.left_before(order.id).await,
             LeaveReply::NotLoaded(_) => Err(Fault::unavailable(
                 "cancel_order",
                 "the gate is being loaded",
@@ -107,21 +107,22 @@ impl CancelOrder {
     }
 
     /// The gate does not have the place any more: it was given up a moment ago and the ledger is
-    /// about to say so, or the gate has lost it and will have it again.
-    async fn left_before(&self, id: OrderId) -> Result<CancelReply, Fault> {
+    /// about to say so, or the gate has lost it and will have it again. `None` if the order went
+    /// another way.
+    async fn left_before(&self, id: OrderId) -> Result<Option<CancelReply>, Fault> {
         let deadline = self.clock.monotonic() + LEDGER_PATIENCE;
         loop {
-            match self.ledger.order(id).await? {
-                None => return Ok(CancelReply::NotFound),
-                Some(seen) if seen.status() != OrderStatus::Waiting => {
-                    return Ok(CancelReply::Cancelled(seen));
-                }
-                Some(_) if self.clock.monotonic() >= deadline => {
-                    let why = "the ledger has a place that the gate does not";
-                    return Err(Fault::unavailable("cancel_order", why));
-                }
-                Some(_) => self.clock.sleep(LEDGER_PAUSE).await,
+            let seen = self.ledger.order(id).await?;
+            match seen.as_ref().map(Order::status) {
+                Some(OrderStatus::Waiting) => {}
+                Some(OrderStatus::Withdrawn) => return Ok(seen.map(CancelReply::Cancelled)),
+                Some(_) | None => return Ok(None),
             }
+            if self.clock.monotonic() >= deadline {
+                let why = "the ledger has a place that the gate does not";
+                return Err(Fault::unavailable("cancel_order", why));
+            }
+            self.clock.sleep(LEDGER_PAUSE).await;
         }
     }
 
