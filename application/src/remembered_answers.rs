@@ -25,7 +25,7 @@ const SETTLE_AFTER: Duration = Duration::from_millis(300);
 /// long. A gate that lost nothing but decisions that the ledger does not have either begins no new
 /// epoch: its numbers still continue the ledger's, and only whoever answered can tell. What the gate
 /// knows it leaves alone.
-const OFFER_AFTER: Duration = Duration::from_secs(5);
+const OFFER_AFTER: Duration = Duration::from_secs(2);
 
 /// Remembers grants and places until the ledger has them. One per process.
 pub struct RememberedAnswers {
