@@ -16,7 +16,7 @@ use crate::loops;
 use crate::node::Node;
 use crate::note;
 use crate::promises::Promises;
-use crate::stores::Stores;
+use crate::stores::{Stores, now};
 use crate::watch::Watch;
 
 /// How long a client waits for an answer.
@@ -98,12 +98,24 @@ impl Site {
         }
     }
 
+    /// Whether a sale is missing at the gate that is on sale, or closed and not retired: somebody is
+    /// loading it.
+    pub fn is_loading(&self) -> bool {
+        let vouchers = self.on_sale();
+        let facts = now(self.stores.hot.gate.facts(&vouchers));
+        let missing = vouchers.iter().zip(facts).filter(|(_, it)| it.is_none());
+        missing.into_iter().any(|(voucher, _)| {
+            let voucher = now(self.stores.ledger.ledger.voucher(*voucher));
+            voucher.is_some_and(|voucher| !voucher.retired)
+        })
+    }
+
     /// How many writes are so young that a failover may lose them.
     pub fn recent_writes(&self) -> usize {
         let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.stores.memory.writes_remembered();
-        let before = writes.front().copied().unwrap_or(now);
-        usize::try_from(now - before).unwrap_or(usize::MAX)
+        let written = self.stores.memory.writes_remembered();
+        let before = writes.front().copied().unwrap_or(written);
+        usize::try_from(written - before).unwrap_or(usize::MAX)
     }
 
     /// Everybody who may buy.

@@ -77,6 +77,10 @@ fn nothing_lost(
                 // Parked: it is read as queued.
                 continue;
             }
+            if site.watch.is_at_risk(*id) && is_retired(site, promise.voucher) {
+                // OPEN: what was lost of a sale that has left the gate cannot be offered.
+                continue;
+            }
             let how = format!(
                 "order {id}, told to buyer {} by {:?}, is gone",
                 promise.buyer, promise.by
@@ -99,6 +103,11 @@ fn nothing_lost(
         }
     }
     Ok(())
+}
+
+fn is_retired(site: &Site, voucher: VoucherId) -> bool {
+    let voucher = now(site.stores.ledger.ledger.voucher(voucher));
+    voucher.is_some_and(|voucher| voucher.retired)
 }
 
 /// I6: an end that somebody was told of stays the end.
