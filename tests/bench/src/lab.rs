@@ -86,6 +86,13 @@ impl Lab {
         })
     }
 
+    /// Ends everything.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.site.stop().await?;
+        self.servers.redis.kill().await?;
+        self.servers.mysql.kill().await
+    }
+
     /// A fresh deployment on empty stores, with these settings.
     pub async fn renew(&mut self, settings: &[(&'static str, &str)]) -> anyhow::Result<()> {
         self.sites += 1;

@@ -138,7 +138,7 @@ async fn measure(options: &Options, is_quick: bool, product: PathBuf) -> anyhow:
     );
     println!("{}", json.display());
     gone_through?;
-    lab.site.stop().await
+    lab.stop().await
 }
 
 /// Makes all pairs. A pair that fails is noted as void; what ends it all is that no fresh
