@@ -2,11 +2,11 @@
 
 mod items;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_domain::{Continuity, OrderId, PartitionId, Timestamp};
+use seckill_domain::{Continuity, OrderId, PartitionId, Timestamp, VoucherId};
 
 use crate::ports::{
     AdmissionBatch, AdmissionLedger, AdmissionStream, Applied, BatchItem, DelayQueue, Delivery,
@@ -68,6 +68,8 @@ pub struct OrderWriter {
     ahead: VecDeque<Delivery>,
     /// Applied and not acknowledged.
     unacked: Vec<EntryId>,
+    /// Sales whose gate promised too much, and that have to be loaded again.
+    distrusted: BTreeSet<VoucherId>,
     /// Reading from the ledger's position, and not what is new to the consumer group.
     catching_up: bool,
 }
@@ -109,6 +111,7 @@ impl OrderWriter {
             head,
             ahead: VecDeque::new(),
             unacked: Vec::new(),
+            distrusted: BTreeSet::new(),
             catching_up: true,
         };
         writer.claim_pending().await?;
@@ -157,6 +160,7 @@ impl OrderWriter {
     }
 
     async fn try_step(&mut self) -> Result<Step, Fault> {
+        self.unload_distrusted().await?;
         if self.catching_up && self.ahead.is_empty() && !self.refresh().await? {
             return Ok(Step::Fenced);
         }
@@ -366,7 +370,8 @@ impl OrderWriter {
             } => {
                 self.head = head;
                 self.meters.batches.add(1);
-                self.judge(&batch.items, &verdicts).await?;
+                self.judge(&batch.items, &verdicts);
+                self.unload_distrusted().await?;
                 self.acknowledge().await?;
                 self.schedule(&due).await;
                 Ok(Step::Applied(verdicts.len()))
@@ -390,7 +395,7 @@ impl OrderWriter {
     }
 
     /// Tells an operator what the ledger did not take, and has the gate loaded again.
-    async fn judge(&self, items: &[BatchItem], verdicts: &[Verdict]) -> Result<(), Fault> {
+    fn judge(&mut self, items: &[BatchItem], verdicts: &[Verdict]) {
         let mut confirmed = 0;
         for (item, verdict) in items.iter().zip(verdicts) {
             match (verdict, item) {
@@ -405,8 +410,7 @@ impl OrderWriter {
                     tracing::error!(%sequence, ?decision, ?reason, %voucher,
                         "the ledger refused what the gate granted");
                     self.meters.rejected.add(1);
-                    self.loader.unload(voucher).await?;
-                    self.wanted.request(voucher);
+                    self.distrusted.insert(voucher);
                 }
                 (verdict, item) => {
                     tracing::error!(?item, ?verdict, "parked");
@@ -415,6 +419,15 @@ impl OrderWriter {
             }
         }
         self.meters.confirmed.add(confirmed);
+    }
+
+    /// Has sales loaded again; what does not get through is tried again in the next step.
+    async fn unload_distrusted(&mut self) -> Result<(), Fault> {
+        while let Some(voucher) = self.distrusted.first().copied() {
+            self.loader.unload(voucher).await?;
+            self.wanted.request(voucher);
+            self.distrusted.remove(&voucher);
+        }
         Ok(())
     }
 
