@@ -128,6 +128,7 @@ impl Judge {
         let vouchers = self.vouchers();
         rest::unrest(&self.site, &vouchers)?;
         let orders = self.orders();
+        orders::nothing_lost(&self.site, &orders)?;
         for voucher in vouchers.into_iter().filter(|it| !it.retired) {
             units::conserved(&self.site, &voucher)?;
             units::gate_agrees(&self.site, &voucher, &orders)?;
