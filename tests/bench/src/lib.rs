@@ -8,6 +8,7 @@
 pub mod book;
 pub mod children;
 pub mod client;
+pub mod goals;
 pub mod lab;
 pub mod load;
 pub mod machine;
