@@ -74,7 +74,7 @@ mod tests {
 
     const MINUTE_MS: i64 = 60_000;
     const SCHEDULE: ReconcileSchedule = ReconcileSchedule {
-        every: Duration::from_secs(60),
+        every: Duration::from_mins(1),
         full_hour: 3,
     };
 
