@@ -243,6 +243,7 @@ impl Lab {
     pub async fn restart_redis(&mut self) -> anyhow::Result<Duration> {
         let took = self.servers.restart_redis(&self.programs).await?;
         self.redis = self.servers.connect_redis().await?;
+        self.site.reconnect(&self.servers).await?;
         Ok(took)
     }
 

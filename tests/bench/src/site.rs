@@ -143,6 +143,12 @@ impl Site {
         Ok(site)
     }
 
+    /// Connects to Redis again, which has been restarted.
+    pub async fn reconnect(&mut self, servers: &Servers) -> anyhow::Result<()> {
+        self.redis = servers.connect_redis().await?;
+        Ok(())
+    }
+
     /// Starts the worker process, if there is none.
     pub async fn call_worker(&mut self) -> anyhow::Result<()> {
         if self.worker.is_none() {

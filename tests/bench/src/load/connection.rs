@@ -8,7 +8,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::answer::{self, Answer, Unreadable};
 
-const INPUT_BYTES: usize = 16 * 1_024;
+const INPUT_BYTES: usize = 4 * 1_024;
 
 /// A connection: idle, or with one request under way.
 pub(super) struct Connection {

@@ -15,6 +15,9 @@ use crate::site::Told;
 const IDLE_PER_S: f64 = 100.0;
 const STEADY_PER_S: f64 = 2_000.0;
 const CONNECTIONS: usize = 256;
+/// More than the product works on at once (4,096), so that it is the product that has to turn
+/// somebody away; fewer than the number from which on it does not keep connections.
+const MANY_CONNECTIONS: usize = 7_000;
 /// How often the positions of gate and ledger are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(4);
 
@@ -54,8 +57,8 @@ pub(super) async fn half_load(lab: &mut Lab, book: &mut Book) -> anyhow::Result<
 pub(super) async fn overload(lab: &mut Lab, book: &mut Book) -> anyhow::Result<()> {
     let capacity = capacity(lab, book).await?;
     let most = served(lab, lab.open(CONNECTIONS, capacity * 0.8)).await?;
-    let full = served(lab, lab.open(2_048, capacity)).await?;
-    let twice = served(lab, lab.open(2_048, capacity * 2.0)).await?;
+    let full = served(lab, lab.open(MANY_CONNECTIONS, capacity)).await?;
+    let twice = served(lab, lab.open(MANY_CONNECTIONS, capacity * 2.0)).await?;
     book.pair(
         "G10a",
         twice.outcome.granted_per_s(),
