@@ -70,9 +70,11 @@ async fn money_that_may_not_stay_leaves_a_record_and_a_clear_answer() {
     stand.clock.advance(Duration::from_mins(2));
     let heard = stand.notify("p-late", &late, 8_000).await;
     settled(&heard, "refunded", Some("too_late"));
-    // A payment that was settled is settled, whatever is said of it later.
-    let heard = stand.notify("p-wrong", &late, 8_000).await;
-    settled(&heard, "refunded", Some("wrong_amount"));
+    // A payment that was settled is settled, and whoever says something else of it is told.
+    for (order, amount) in [(&late, 8_000), (&paid, 7_999)] {
+        let heard = stand.notify("p-wrong", order, amount).await;
+        heard.refused(409, "payment_used");
+    }
     let recorded = [
         ("p-late", "too_late"),
         ("p-nobody", "unknown_order"),
