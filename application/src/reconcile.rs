@@ -62,7 +62,8 @@ struct Turn<'a>(&'a AtomicBool);
 
 impl<'a> Turn<'a> {
     fn take(running: &'a AtomicBool) -> Option<Self> {
-        (!running.swap(true, Ordering::AcqRel)).then_some(Self(running))
+        // Lazily: a turn that is made is also dropped, and would end the one that was taken.
+        (!running.swap(true, Ordering::AcqRel)).then(|| Self(running))
     }
 }
 
@@ -398,5 +399,22 @@ impl Reconcile {
         limit: usize,
     ) -> Result<crate::ports::Page<Report>, Fault> {
         self.books.reports(before, limit).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_that_is_refused_does_not_end_the_one_that_was_taken() {
+        let running = AtomicBool::new(false);
+        let first = Turn::take(&running);
+        assert!(first.is_some());
+        for _ in 0..2 {
+            assert!(Turn::take(&running).is_none());
+        }
+        drop(first);
+        assert!(Turn::take(&running).is_some());
     }
 }
