@@ -83,7 +83,12 @@ pub fn lot(dice: &Dice) -> Vec<Kind> {
         return Vec::new();
     }
     let share = dice.count(100..=450);
-    ALL.into_iter().filter(|_| dice.chance(share)).collect()
+    let mut lot: Vec<Kind> = ALL.into_iter().filter(|_| dice.chance(share)).collect();
+    if lot.contains(&Kind::Failover) {
+        // Numbers are given twice after a failover; what tells the two apart is the message itself.
+        lot.retain(|kind| *kind != Kind::MessageGone);
+    }
+    lot
 }
 
 /// Strikes now and then within a time.

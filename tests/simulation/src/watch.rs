@@ -48,6 +48,11 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many decisions the ledger has refused so far.
+    pub fn refusals(&self) -> u64 {
+        self.nature.coverage.times(Seen::Rejection)
+    }
+
     /// All is at rest for the first time: two processes that start together may both have begun
     /// a partition.
     pub fn has_begun(&self) {

@@ -7,7 +7,7 @@ mod waitlist;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use seckill_application::ports::VoucherFilter;
 use seckill_domain::invariants::InvariantId;
@@ -70,6 +70,8 @@ pub struct Judge {
     sound: AtomicBool,
     /// Nothing was ever.
     untouched: AtomicBool,
+    /// What the ledger had refused when all was at rest.
+    refusals: AtomicU64,
 }
 
 impl Judge {
@@ -79,6 +81,7 @@ impl Judge {
             site,
             sound: AtomicBool::new(false),
             untouched: AtomicBool::new(true),
+            refusals: AtomicU64::new(0),
         }
     }
 
@@ -89,8 +92,10 @@ impl Judge {
         self.site.nature.touched.store(true, Ordering::Relaxed);
     }
 
+    /// What the ledger refuses leaves the gate with too little until the sale is loaded again.
     fn is_sound(&self) -> bool {
-        self.sound.load(Ordering::Relaxed)
+        let refused = self.site.watch.refusals() != self.refusals.load(Ordering::Relaxed);
+        self.sound.load(Ordering::Relaxed) && !refused
     }
 
     /// What must hold at every moment. Looks only if anything may have moved.
@@ -119,6 +124,8 @@ impl Judge {
         }
         orders::judge(&self.site, &orders)?;
         self.site.watch.has_begun();
+        self.refusals
+            .store(self.site.watch.refusals(), Ordering::Relaxed);
         self.sound.store(true, Ordering::Relaxed);
         Ok(())
     }

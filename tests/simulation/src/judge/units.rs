@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use seckill_domain::invariants::{self, InvariantId, Tally};
 use seckill_domain::{BuyerId, GateVersion, Order, OrderId, OrderStatus, Voucher};
 
+use super::waitlist::took_another;
 use super::{Violation, broken};
 use crate::site::Site;
 use crate::stores::now;
@@ -118,12 +119,12 @@ pub(super) fn gate_agrees(
         let how = format!("voucher {id}: gate and ledger differ about {off:?}");
         return broken(InvariantId::Conservation, how);
     }
-    // OPEN: a buyer whose place a failover lost may join again before anybody notices. The ledger
-    // takes both places, the gate knows one of a buyer, and the other waits for ever.
+    // OPEN: places of a buyer whose place a failover lost.
     let lost = ours().filter(|it| it.ticket.is_some() && site.watch.is_at_risk(it.id));
     let lost: BTreeSet<BuyerId> = lost.map(|it| it.buyer).collect();
     let waiting = ours().filter(|it| it.status() == OrderStatus::Waiting);
-    let (doubtful, waiting): (Vec<_>, Vec<_>) = waiting.partition(|it| lost.contains(&it.buyer));
+    let (doubtful, waiting): (Vec<_>, Vec<_>) =
+        waiting.partition(|it| lost.contains(&it.buyer) || took_another(it, orders));
     let (least, most) = (waiting.len(), waiting.len() + doubtful.len());
     let facts = now(gate.facts(&[id]));
     let at_gate = facts
