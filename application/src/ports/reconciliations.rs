@@ -40,8 +40,8 @@ pub struct VoucherFinding {
     pub tally: Tally,
     /// Whether nothing moved in between, and the tally holds.
     pub holds: bool,
-    /// Units by which the gate's free stock is off although every order agrees; then the sale is
-    /// loaded again.
+    /// Units by which the gate's free stock is off beyond what orders that differ explain; then the
+    /// sale is loaded again.
     pub free_drift: i64,
     /// Differences about orders.
     pub differences: Vec<Difference>,

@@ -74,8 +74,8 @@ const LIST: &str = "/v1/admin/reconciliations";
 
 /// Compare gate and ledger now, and mend what differs.
 ///
-/// Takes half a second per voucher or more. What is not done in a few seconds goes on, and its
-/// report appears in the list.
+/// Takes half a second for each hundred vouchers, or more. What is not done in a few seconds goes on,
+/// and its report appears in the list.
 #[utoipa::path(post, path = "/v1/admin/reconciliations", operation_id = "startReconciliation",
     tag = "admin", request_body(content = ScopeBody, description = "May be left out."),
     responses(

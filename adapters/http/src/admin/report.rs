@@ -43,8 +43,8 @@ struct FindingBody {
     paid: i64,
     /// Whether nothing moved while it was read, and the sum is right.
     holds: bool,
-    /// Units by which the free stock of the gate is off although every order agrees; the sale is
-    /// loaded again then.
+    /// Units by which the free stock of the gate is off beyond what the differences explain; the sale
+    /// is loaded again then.
     free_drift: i64,
     differences: Vec<DifferenceBody>,
 }

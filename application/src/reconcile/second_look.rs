@@ -1,0 +1,188 @@
+//! The second look: what is still wrong, and its repair.
+
+use std::collections::HashSet;
+
+use seckill_domain::{BuyerId, Claim, Held, OrderId, OrderStatus, VoucherId};
+
+use super::first_look::{Look, Suspicion};
+use super::{PAGE_MAX, Reconcile, ReconcileScope};
+use crate::Fault;
+use crate::ports::{Difference, DifferenceKind, VoucherFinding};
+
+/// Most differences followed up for one voucher; the rest is for the next round.
+const DIFFERENCES_MAX: usize = 1_000;
+
+/// What is still wrong about an order.
+struct Wrong {
+    kind: DifferenceKind,
+    claim: Claim,
+    /// How the ledger has the order; `None`: not at all.
+    seen: Option<OrderStatus>,
+}
+
+impl Reconcile {
+    /// What is wrong about a sale, repaired unless it must not be. `None` if the voucher is gone.
+    pub(super) async fn second_look(
+        &self,
+        look: Look,
+        caught_up: bool,
+        scope: ReconcileScope,
+    ) -> Result<Option<VoucherFinding>, Fault> {
+        let voucher = look.voucher;
+        let mut wrong = Vec::new();
+        for suspicions in look.suspicions.chunks(PAGE_MAX) {
+            wrong.extend(self.compare(voucher, suspicions, caught_up).await?);
+        }
+        let followed_up = look.complete && wrong.len() <= DIFFERENCES_MAX;
+        wrong.truncate(DIFFERENCES_MAX);
+        // Before the repairs, which move units.
+        let Some(balance) = self.balance.run(voucher).await? else {
+            return Ok(None);
+        };
+        let free_drift = match (look.drift, balance.drift()) {
+            (Some(first), Some(second)) if first == second && followed_up => {
+                unexplained(second, &wrong)
+            }
+            _ => 0,
+        };
+        let differences = self.repair(wrong, scope).await?;
+        if free_drift != 0 && !scope.dry_run {
+            self.reload(voucher, free_drift).await?;
+        }
+        if differences.iter().any(|difference| difference.repaired) {
+            self.relay.nudge(voucher).await;
+        }
+        Ok(Some(VoucherFinding {
+            voucher,
+            tally: balance.tally,
+            holds: balance.holds,
+            free_drift,
+            differences,
+        }))
+    }
+
+    async fn reload(&self, voucher: VoucherId, drift: i64) -> Result<(), Fault> {
+        tracing::error!(%voucher, drift, "the gate's free stock is off; loading the sale again");
+        self.loader.unload(voucher).await?;
+        self.wanted.request(voucher);
+        Ok(())
+    }
+
+    async fn repair(
+        &self,
+        wrong: Vec<Wrong>,
+        scope: ReconcileScope,
+    ) -> Result<Vec<Difference>, Fault> {
+        let mut differences = Vec::with_capacity(wrong.len());
+        for Wrong { kind, claim, seen } in wrong {
+            let repairable = !scope.dry_run && kind != DifferenceKind::NotDelivered;
+            let repaired = repairable && self.books.repair(kind, &claim, seen).await?;
+            tracing::error!(order = %claim.order, voucher = %claim.voucher, ?kind, repaired,
+                "gate and ledger differ");
+            differences.push(Difference {
+                claim,
+                kind,
+                repaired,
+            });
+        }
+        Ok(differences)
+    }
+
+    /// Gate, ledger, gate again: what the ledger releases in between has either left the gate by
+    /// the last look, or its update still stands. At most [`PAGE_MAX`] suspicions.
+    async fn compare(
+        &self,
+        voucher: VoucherId,
+        suspicions: &[Suspicion],
+        caught_up: bool,
+    ) -> Result<Vec<Wrong>, Fault> {
+        let claims = suspicions.iter().map(|suspicion| &suspicion.claim);
+        let Some(before) = self.held(voucher, claims.clone()).await? else {
+            return Ok(Vec::new());
+        };
+        let ids: Vec<OrderId> = claims.map(|claim| claim.order).collect();
+        let known = self.statuses(&ids).await?;
+        let mut wrong: Vec<Wrong> = suspicions
+            .iter()
+            .filter_map(|suspicion| {
+                let order = suspicion.claim.order;
+                let seen = known.get(&order).copied();
+                let kind = judge(before.contains(&order), seen, caught_up)?;
+                let claim = suspicion.claim.clone();
+                let persists = kind == suspicion.kind || kind == DifferenceKind::NotDelivered;
+                persists.then_some(Wrong { kind, claim, seen })
+            })
+            .collect();
+        self.leave_out_releases(voucher, &mut wrong).await?;
+        if wrong.is_empty() {
+            return Ok(wrong);
+        }
+        let claims = wrong.iter().map(|wrong| &wrong.claim);
+        let Some(after) = self.held(voucher, claims).await? else {
+            return Ok(Vec::new());
+        };
+        wrong.retain(|it| before.contains(&it.claim.order) == after.contains(&it.claim.order));
+        Ok(wrong)
+    }
+
+    /// What the gate is about to be told is on its way.
+    async fn leave_out_releases(
+        &self,
+        voucher: VoucherId,
+        wrong: &mut Vec<Wrong>,
+    ) -> Result<(), Fault> {
+        let kept = wrong
+            .iter()
+            .filter(|it| it.kind == DifferenceKind::NotReleased);
+        let kept: Vec<OrderId> = kept.map(|it| it.claim.order).collect();
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let released = self.books.being_released(voucher, &kept).await?;
+        let released: HashSet<OrderId> = released.into_iter().collect();
+        wrong.retain(|it| {
+            it.kind != DifferenceKind::NotReleased || !released.contains(&it.claim.order)
+        });
+        Ok(())
+    }
+
+    /// Orders of these claims' buyers that hold units. `None` if the gate does not have the voucher.
+    async fn held<'a>(
+        &self,
+        voucher: VoucherId,
+        claims: impl Iterator<Item = &'a Claim>,
+    ) -> Result<Option<HashSet<OrderId>>, Fault> {
+        let buyers: Vec<BuyerId> = claims.map(|claim| claim.buyer).collect();
+        let held = self.gate.held_by(voucher, &buyers).await?;
+        let orders = |held: Vec<Vec<Held>>| held.into_iter().flatten().map(|held| held.order);
+        Ok(held.map(|held| orders(held).collect()))
+    }
+}
+
+/// What is wrong about an order that the gate holds or not, and that the ledger has like this.
+fn judge(is_held: bool, seen: Option<OrderStatus>, caught_up: bool) -> Option<DifferenceKind> {
+    match (is_held, seen) {
+        (true, None | Some(OrderStatus::Waiting)) if caught_up => Some(DifferenceKind::MessageGone),
+        (true, None | Some(OrderStatus::Waiting)) => Some(DifferenceKind::NotDelivered),
+        (true, Some(status)) if !status.is_live() => Some(DifferenceKind::NotReleased),
+        (false, Some(status)) if status.is_live() => Some(DifferenceKind::HolderGone),
+        _ => None,
+    }
+}
+
+/// What the orders that differ do not explain of a drift: units that the gate has taken and the
+/// ledger knows nothing of, or has given back, are missing. A message that stands may or may not be
+/// on the stream, so that nothing can be said.
+fn unexplained(drift: i64, wrong: &[Wrong]) -> i64 {
+    if wrong
+        .iter()
+        .any(|it| it.kind == DifferenceKind::NotDelivered)
+    {
+        return 0;
+    }
+    let missing = wrong
+        .iter()
+        .filter(|it| it.kind != DifferenceKind::HolderGone);
+    let missing: i64 = missing.map(|it| i64::from(it.claim.quantity)).sum();
+    drift + missing
+}
