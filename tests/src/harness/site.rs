@@ -10,6 +10,7 @@ use super::gate::Gate;
 use super::ledger::Ledger;
 use super::process::{Process, Ran};
 use super::provider::{self, PAYMENTS_SECRET};
+use super::proxy::Proxy;
 use super::shop::Shop;
 use crate::stack::{self, FreshDatabase, PrivateStack, RealStack};
 
@@ -127,6 +128,32 @@ impl Site {
         self
     }
 
+    /// Processes started from now on reach Redis through this proxy.
+    #[must_use]
+    pub fn with_redis_behind(self, proxy: &Proxy) -> Self {
+        let url = through(proxy, &self.real().redis_url);
+        self.with("SECKILL_GATE", &url)
+    }
+
+    /// Processes started from now on reach the database through this proxy, which can read along.
+    #[must_use]
+    pub fn with_mysql_behind(self, proxy: &Proxy) -> Self {
+        let url = through(proxy, self.real().database.url());
+        let readable = "ssl-mode=DISABLED";
+        let separator = if url.contains('?') { '&' } else { '?' };
+        self.with("SECKILL_LEDGER", &format!("{url}{separator}{readable}"))
+    }
+
+    /// A proxy in front of the Redis of a site that has its own.
+    pub async fn proxy_to_redis(&self) -> Proxy {
+        Proxy::to_port(self.servers().redis.port()).await
+    }
+
+    /// A proxy in front of the database of a site that has its own.
+    pub async fn proxy_to_mysql(&self) -> Proxy {
+        Proxy::to_port(self.servers().mysql.port()).await
+    }
+
     /// Starts one more process, and waits until it is ready.
     pub async fn start(&self) -> Process {
         Process::start(self.program, &self.settings, new_log())
@@ -200,6 +227,15 @@ async fn fresh(servers: &RealStack) -> Arc<Real> {
         namespace: servers.fresh_namespace(),
         servers: None,
     })
+}
+
+/// The same address at a proxy's port.
+fn through(proxy: &Proxy, url: &str) -> String {
+    let (scheme, rest) = url.split_once("//").expect("a scheme");
+    let (server, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let user = server.rsplit_once('@').map_or("", |(user, _)| user);
+    let at = if user.is_empty() { "" } else { "@" };
+    format!("{scheme}//{user}{at}127.0.0.1:{}/{path}", proxy.port())
 }
 
 fn new_log() -> PathBuf {

@@ -1,0 +1,3 @@
+//! The required fault cases, on real servers and real processes.
+
+mod network;
