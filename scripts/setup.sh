@@ -2,7 +2,7 @@
 # Installs what the tests need and this machine lacks, from Debian's packages;
 # as root, or through sudo.
 #
-#   scripts/setup.sh [build] [servers] [docker] [lint]     (default: all)
+#   scripts/setup.sh [build] [servers] [faults] [docker] [lint]     (default: all)
 set -euo pipefail
 
 say() { echo "setup: $*" >&2; }
@@ -18,7 +18,7 @@ want() { # want PACKAGE PROGRAM...: the package, unless one of the programs is t
     missing+=("$package")
 }
 
-[ $# -gt 0 ] || set -- build servers docker lint
+[ $# -gt 0 ] || set -- build servers faults docker lint
 for part in "$@"; do
     case $part in
         build) want build-essential cc ;;
@@ -26,6 +26,8 @@ for part in "$@"; do
             want redis-server "${SECKILL_TEST_REDIS_BIN:-redis-server}" valkey-server
             want mariadb-server "${SECKILL_TEST_MYSQL_BIN:-mysqld}" mariadbd
             ;;
+        # A clock that jumps is a library that is loaded into a process.
+        faults) want faketime faketime ;;
         docker)
             want docker.io dockerd
             want docker-client docker

@@ -27,7 +27,7 @@ else
 fi
 
 # Tests that kill servers use local ones whatever the others use.
-scripts/setup.sh build servers
+scripts/setup.sh build servers faults
 if [ "$stack" = containers ]; then
     scripts/setup.sh docker
     scripts/docker.sh

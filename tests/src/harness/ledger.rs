@@ -30,6 +30,29 @@ impl HeldWriters {
     }
 }
 
+/// While this lives nobody else can change the stock of a voucher. Dropped, the others go on.
+#[derive(Debug)]
+#[must_use = "the others go on when this is dropped"]
+pub struct HeldVoucher {
+    lock: Transaction<'static, MySql>,
+}
+
+impl HeldVoucher {
+    /// A writer that waits for this with a batch half written is made the victim of a deadlock: a
+    /// database gives up the transaction that has changed less.
+    pub async fn provoke_deadlock(&mut self) {
+        sqlx::query("SELECT partition_id FROM partitions FOR UPDATE")
+            .fetch_all(&mut *self.lock)
+            .await
+            .expect("the other one is the victim");
+    }
+
+    /// Lets the others go on.
+    pub async fn release(self) {
+        self.lock.rollback().await.expect("a lock is given back");
+    }
+}
+
 impl Ledger {
     /// Looks into a database.
     pub async fn connect(url: &str) -> Self {
@@ -50,6 +73,29 @@ impl Ledger {
             .expect("the positions can be locked");
         assert!(!held.is_empty(), "no partition has been used yet");
         HeldWriters { lock }
+    }
+
+    /// Holds the row that every batch with orders of a voucher changes last, in a transaction that
+    /// has changed ten thousand rows.
+    pub async fn hold_voucher(&self, voucher: VoucherId) -> HeldVoucher {
+        sqlx::raw_sql("CREATE TABLE IF NOT EXISTS ballast (i INT) ENGINE = InnoDB")
+            .execute(&self.pool)
+            .await
+            .expect("a table");
+        let mut lock = self.pool.begin().await.expect("a transaction");
+        sqlx::raw_sql(
+            "INSERT INTO ballast WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL \
+             SELECT i + 1 FROM n WHERE i < 100) SELECT a.i FROM n AS a, n AS b",
+        )
+        .execute(&mut *lock)
+        .await
+        .expect("rows");
+        sqlx::query("SELECT voucher_id FROM voucher_stock WHERE voucher_id = ? FOR UPDATE")
+            .bind(voucher.get())
+            .fetch_one(&mut *lock)
+            .await
+            .expect("the stock can be locked");
+        HeldVoucher { lock }
     }
 
     /// Every order of a voucher.

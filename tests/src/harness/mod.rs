@@ -34,7 +34,7 @@ pub use facts::{Facts, HeldFacts, OrderFacts, VoucherFacts};
 pub use follower::{Follower, News};
 pub use gate::Gate;
 pub use history::{Asked, Event, History, Told};
-pub use ledger::{HeldWriters, Ledger};
+pub use ledger::{HeldVoucher, HeldWriters, Ledger};
 pub use load::Load;
 pub use offer::{Offer, in_ms};
 pub use process::{Process, Ran};

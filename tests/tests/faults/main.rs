@@ -1,3 +1,19 @@
-//! The required fault cases, on real servers and real processes.
+//! The required fault cases, on real servers and with real processes.
+//!
+//! Each test is named after its row of the matrix, which is in [`required`] with the rows that other
+//! tests drive. A test asserts that its fault struck while work was in flight, writes down what
+//! everybody asked and was told, and has the checker judge that with what is in Redis and MySQL at
+//! the end. What was driven goes into `target/test-report/faults.md`.
 
+mod database_stumbles;
+mod matrix;
+mod memory_lost;
 mod network;
+mod redis_refuses;
+mod required;
+mod row;
+mod scene;
+mod steps;
+
+/// The service under test: its library's entry point, built with these tests.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_seckill-under-test");

@@ -140,6 +140,7 @@ async fn new_connections_go_where_it_is_aimed() {
     let proxy = Proxy::to_port(1).await;
     let mut nowhere = client(&proxy).await;
     assert_eq!(hear(&mut nowhere, 1).await, None);
+    assert_eq!((proxy.accepted(), proxy.reached()), (1, 0));
     proxy.aim_at(echo().await);
     let mut one = client(&proxy).await;
     say(&mut one, "ping").await;

@@ -43,6 +43,7 @@ struct Road {
     half_closes: watch::Sender<u64>,
     snares: Mutex<Vec<Arc<Snare>>>,
     accepted: AtomicU64,
+    reached: AtomicU64,
     open: AtomicUsize,
 }
 
@@ -62,6 +63,7 @@ impl Proxy {
             half_closes: watch::Sender::default(),
             snares: Mutex::default(),
             accepted: AtomicU64::new(0),
+            reached: AtomicU64::new(0),
             open: AtomicUsize::new(0),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&road))).abort_handle();
@@ -134,6 +136,11 @@ impl Proxy {
         self.road.accepted.load(Relaxed)
     }
 
+    /// How many of them found a server.
+    pub fn reached(&self) -> u64 {
+        self.road.reached.load(Relaxed)
+    }
+
     /// How many connections there are.
     pub fn open(&self) -> usize {
         self.road.open.load(Relaxed)
@@ -178,6 +185,7 @@ async fn connect(client: TcpStream, road: &Arc<Road>) {
         let Ok(server) = TcpStream::connect(address).await else {
             return;
         };
+        road.reached.fetch_add(1, Relaxed);
         for end in [&client, &server] {
             end.set_nodelay(true).expect("a socket");
         }

@@ -1,0 +1,125 @@
+//! The database dies, blocks, or chooses a victim, with a batch half written (F19 to F21).
+
+use std::time::Duration;
+
+use seckill_tests::harness::{Fate, Offer, buyer};
+
+use crate::redis_refuses::refused;
+use crate::row::Row;
+use crate::scene::{Scene, sells, until};
+
+/// For how many seconds the database is away; a minute in a long run.
+const AWAY_S: &str = "SECKILL_TEST_AWAY_S";
+
+/// The database is away for long: purchases go on until the backlog is full, then they are refused;
+/// nobody storms the database while it is away, or when it comes back.
+#[tokio::test]
+async fn f19_the_database_is_away_until_the_backlog_is_full() {
+    /// Connections that a process may have at once, by this setting.
+    const CONNECTIONS: u64 = 8;
+    let mut row = Row::begin();
+    let Some(scene) = Scene::set().await else {
+        return row.skipped("only memory was asked for");
+    };
+    let scene = scene
+        .with("SECKILL_BACKLOG_MAX", "150")
+        .with("SECKILL_LEDGER_CONNECTIONS", &CONNECTIONS.to_string());
+    let away = std::env::var(AWAY_S).map_or(4, |seconds| seconds.parse().expect("seconds"));
+    let process = scene.start().await;
+    let voucher = process.shop().sell(&Offer::of(20_000)).await;
+    let load = scene.load(&[&process], voucher, 8);
+    sells(&load, 50).await;
+    let mysql = &scene.site.servers().mysql;
+    mysql.kill().await;
+    let down = tokio::time::Instant::now();
+    let reached = scene.mysql.reached();
+    let sold = load.granted();
+    refused(&scene.history, &process, "the backlog is full").await;
+    let in_flight = scene.in_flight().await;
+    row.struck("SIGKILL of the database", in_flight);
+    assert!(in_flight >= 150, "{in_flight} in flight");
+    assert!(load.granted() >= sold + 50, "it hardly went on");
+    tokio::time::sleep_until(down + Duration::from_secs(away)).await;
+    mysql.start().await;
+    sells(&load, 50).await;
+    load.stop().await;
+    scene.drained().await;
+    let reached = scene.mysql.reached() - reached;
+    assert!(reached <= 2 * CONNECTIONS, "{reached} connections at once");
+    let verdict = scene.judged(&process, &[voucher]).await;
+    row.held(&verdict);
+}
+
+/// SIGKILL of the database just when it has been told to commit: whether it did is found out.
+#[tokio::test]
+async fn f20_the_database_dies_in_a_commit() {
+    let mut row = Row::begin();
+    let Some(scene) = Scene::set().await else {
+        return row.skipped("only memory was asked for");
+    };
+    let process = scene.start().await;
+    let voucher = process.shop().sell(&Offer::of(20_000)).await;
+    let load = scene.load(&[&process], voucher, 16);
+    sells(&load, 50).await;
+    let mysql = &scene.site.servers().mysql;
+    // Told and not heard; about to be told; and whatever it is doing just then.
+    for (turn, fate) in [Fate::Unanswered, Fate::Held, Fate::Unanswered]
+        .into_iter()
+        .enumerate()
+    {
+        let trap = scene.mysql.trap_nth(&["BEGIN", "COMMIT"], 3 + turn, fate);
+        trap.sprung().await;
+        let in_flight = scene.in_flight().await;
+        mysql.kill().await;
+        row.struck("SIGKILL in COMMIT", in_flight);
+        drop(trap);
+        mysql.start().await;
+        sells(&load, 30).await;
+    }
+    load.stop().await;
+    let verdict = scene.judged(&process, &[voucher]).await;
+    row.held(&verdict);
+}
+
+/// Somebody holds the voucher's row for longer than a statement waits (1205), and then somebody
+/// makes the writer the victim of a deadlock (1213). Each time the whole batch is done again.
+#[tokio::test]
+async fn f21_lock_waits_and_deadlocks() {
+    let mut row = Row::begin();
+    let Some(scene) = Scene::set().await else {
+        return row.skipped("only memory was asked for");
+    };
+    let process = scene.start().await;
+    let shop = scene.shop(&process);
+    let voucher = shop.sell(&Offer::of(20_000)).await;
+    shop.buy_settled(voucher, buyer()).await;
+    let load = scene.load(&[&process], voucher, 8);
+    sells(&load, 20).await;
+    let ledger = scene.ledger().await;
+    for (by, reason) in [
+        ("the voucher's row is held", "lock_wait"),
+        ("a deadlock", "deadlock"),
+    ] {
+        let meter = format!("seckill_database_retries_total{{reason=\"{reason}\"}}");
+        let before = shop.metric(&meter).await;
+        let mut held = ledger.hold_voucher(voucher).await;
+        let piled_up = async || {
+            let in_flight = scene.in_flight().await;
+            (in_flight >= 20).then_some(in_flight).ok_or(String::new())
+        };
+        row.struck(by, until("orders pile up", piled_up).await);
+        if reason == "deadlock" {
+            held.provoke_deadlock().await;
+        }
+        until("the batch is to be tried again", async || {
+            let now = shop.metric(&meter).await;
+            (now > before).then_some(()).ok_or(format!("{now:?}"))
+        })
+        .await;
+        held.release().await;
+        sells(&load, 20).await;
+    }
+    load.stop().await;
+    let verdict = scene.judged(&process, &[voucher]).await;
+    row.held(&verdict);
+}

@@ -1,0 +1,188 @@
+//! Redis answers, and not what was asked for: no memory, no scripts, keys of the wrong type (F15 to
+//! F17).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use seckill_domain::VoucherId;
+use seckill_tests::harness::{Event, History, Offer, Process, Shop, Told, buyer, buyers};
+
+use crate::row::Row;
+use crate::scene::{Scene, insist, order_of, sells, until};
+
+/// Purchases that were told to come back later.
+fn put_off(events: &[Event]) -> usize {
+    let is_put_off = |event: &&Event| match &event.told {
+        Told::Purchase(answer) => matches!(answer.code(), "unavailable" | "overloaded"),
+        _ => false,
+    };
+    events.iter().filter(is_put_off).count()
+}
+
+/// The scripts are thrown out of Redis every 100 ms: whoever calls brings his along.
+#[tokio::test]
+async fn f15_scripts_are_flushed_ten_times_a_second() {
+    const FLUSHES: usize = 30;
+    let mut row = Row::begin();
+    let Some(scene) = Scene::set().await else {
+        return row.skipped("only memory was asked for");
+    };
+    let process = scene.start().await;
+    let voucher = process.shop().sell(&Offer::of(20_000)).await;
+    let load = scene.load(&[&process], voucher, 16);
+    sells(&load, 50).await;
+    for _ in 0..FLUSHES {
+        let sold = load.granted();
+        scene
+            .gate()
+            .await
+            .run::<()>(redis::cmd("SCRIPT").arg("FLUSH"))
+            .await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        row.struck("SCRIPT FLUSH", load.granted() - sold);
+    }
+    load.stop().await;
+    let events = scene.history.events();
+    let lost = events.iter().filter(|event| event.told == Told::Nothing);
+    let failed = put_off(&events) + lost.count();
+    // A thousandth at most.
+    assert!(
+        failed * 1_000 <= events.len(),
+        "{failed} of {}",
+        events.len()
+    );
+    let verdict = scene.judged(&process, &[voucher]).await;
+    row.held(&verdict);
+}
+
+/// Everything that the gate keeps of a voucher and its partition, as it is stored.
+async fn contents(scene: &Scene, but: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut contents = BTreeMap::new();
+    for name in scene.gate().await.keys().await.into_keys() {
+        let is_kept = name.contains(":v") || name.ends_with(":meta") || name.contains(":stream:");
+        if is_kept && name != but {
+            let dump: Vec<u8> = scene.gate().await.run(redis::cmd("DUMP").arg(&name)).await;
+            contents.insert(name, dump);
+        }
+    }
+    contents
+}
+
+async fn one_key_becomes_a_text(
+    scene: &Scene,
+    shop: &Shop,
+    voucher: VoucherId,
+    key: &str,
+    row: &mut Row,
+) {
+    let ledger = scene.ledger().await;
+    let held = ledger.hold_writers().await;
+    let people = buyers(5);
+    let mut sold = Vec::new();
+    for who in &people {
+        sold.push((*who, shop.buy(voucher, *who).await.expect_granted()));
+    }
+    row.struck(
+        &format!(
+            "a text in the place of {}",
+            key.rsplit(':').next().unwrap_or(key)
+        ),
+        scene.in_flight().await,
+    );
+    scene
+        .gate()
+        .await
+        .run::<()>(redis::cmd("SET").arg(key).arg("x"))
+        .await;
+    held.release().await;
+    // Whoever holds a unit is told so, and whoever comes gets one: from a gate that was rebuilt.
+    for (who, order) in sold {
+        assert_eq!(
+            order_of(&insist(shop, voucher, who, None).await),
+            order,
+            "{key}"
+        );
+    }
+    let who = buyer();
+    let order = insist(shop, voucher, who, None).await.expect_granted();
+    shop.settled(order, who).await;
+}
+
+/// Each key of a voucher and its partition in turn has a value of the wrong type, with orders in
+/// flight: nothing is half done, and the sale goes on.
+#[tokio::test]
+async fn f16_keys_of_the_wrong_type() {
+    let mut row = Row::begin();
+    let Some(scene) = Scene::set().await else {
+        return row.skipped("only memory was asked for");
+    };
+    let process = scene.start().await;
+    let shop = scene.shop(&process);
+    let voucher = shop.sell(&Offer::of(200)).await;
+    shop.buy_settled(voucher, buyer()).await;
+    let [sale, holders] = scene
+        .gate()
+        .await
+        .keys_of(voucher, ["sale", "holders"])
+        .await;
+    let keys = scene.gate().await.keys().await;
+    let meta = keys.keys().find(|name| name.ends_with(":meta"));
+    let meta = meta.expect("the partition's books").clone();
+    for key in [sale, holders, meta] {
+        one_key_becomes_a_text(&scene, &shop, voucher, &key, &mut row).await;
+    }
+    let stream = scene.gate().await.keys_of_type("stream").await.remove(0);
+    one_key_becomes_a_text(&scene, &shop, voucher, &stream, &mut row).await;
+    let verdict = scene.judged(&process, &[voucher]).await;
+    assert_eq!(verdict.live_orders(voucher), 1 + 4 * 6);
+    row.held(&verdict);
+}
+
+/// No memory for anything more, mid-sale. Nothing is half done: what was refused changed nothing.
+#[tokio::test]
+async fn f17_memory_is_used_up() {
+    let mut row = Row::begin();
+    let Some(scene) = Scene::set().await else {
+        return row.skipped("only memory was asked for");
+    };
+    let process = scene.start().await;
+    let voucher = process.shop().sell(&Offer::of(20_000)).await;
+    let load = scene.load(&[&process], voucher, 8);
+    sells(&load, 50).await;
+    let ledger = scene.ledger().await;
+    let held = scene.pile_up(&ledger, 20).await;
+    row.struck("maxmemory", scene.in_flight().await);
+    set_maxmemory(&scene, "1mb").await;
+    refused(&scene.history, &process, "no memory").await;
+    // With everybody gone, whoever comes is refused, and nothing at all is changed by it.
+    load.stop().await;
+    let before = contents(&scene, "").await;
+    let answer = process.shop().buy(voucher, buyer()).await;
+    assert_eq!(answer.code(), "unavailable", "{answer:?}");
+    assert_eq!(contents(&scene, "").await, before);
+    held.release().await;
+    set_maxmemory(&scene, "0").await;
+    let load = scene.load(&[&process], voucher, 8);
+    sells(&load, 50).await;
+    load.stop().await;
+    let verdict = scene.judged(&process, &[voucher]).await;
+    row.held(&verdict);
+}
+
+async fn set_maxmemory(scene: &Scene, bytes: &str) {
+    let mut set = redis::cmd("CONFIG");
+    set.arg("SET").arg("maxmemory").arg(bytes);
+    scene.gate().await.run::<()>(&set).await;
+}
+
+/// Waits until buyers are told to come back later.
+pub(crate) async fn refused(history: &History, process: &Process, why: &str) {
+    let before = put_off(&history.events());
+    until(why, async || {
+        let more = put_off(&history.events()) - before;
+        (more >= 5)
+            .then_some(())
+            .ok_or(format!("{more} put off\n{}", process.log().len()))
+    })
+    .await;
+}
