@@ -18,6 +18,8 @@ pub struct Balance {
     pub holds: bool,
     /// Whether nothing moved while it was read.
     pub at_rest: bool,
+    /// Whether the gate had the voucher; if not, all its free units are the ledger's.
+    pub at_gate: bool,
     /// The last decision of the partition that the ledger had applied.
     pub watermark: Sequence,
 }
@@ -111,6 +113,7 @@ impl ReadBalance {
             tally,
             holds: invariants::conserved(&tally) && invariants::never_oversold(&tally),
             at_rest: true,
+            at_gate: gate.is_some(),
             watermark: ledger.head.applied,
         }
     }

@@ -11,7 +11,7 @@ use seckill_domain::{
 
 use crate::ports::{
     AdmissionLedger, Clock, GateLoader, GateUpdates, HotPath, LOAD_CHUNK_MAX, Ledger, LedgerPorts,
-    LoadBegun, LoadStep, LoadToken, Opened, OrderIds, PurchaseGate, SaleSnapshot,
+    LoadBegun, LoadStep, LoadToken, Opened, OrderIds, PurchaseGate, Reconciliations, SaleSnapshot,
 };
 use crate::{Fault, Meters, RecoverPartition};
 
@@ -42,6 +42,7 @@ pub struct LoadSale {
     ledger: Arc<dyn Ledger>,
     admissions: Arc<dyn AdmissionLedger>,
     updates: Arc<dyn GateUpdates>,
+    books: Arc<dyn Reconciliations>,
     recover: Arc<RecoverPartition>,
     clock: Arc<dyn Clock>,
     meters: Arc<Meters>,
@@ -94,6 +95,7 @@ impl LoadSale {
             ledger: ledger.ledger.clone(),
             admissions: ledger.admissions.clone(),
             updates: ledger.updates.clone(),
+            books: ledger.reconciliations.clone(),
             recover,
             clock,
             meters,
@@ -306,9 +308,15 @@ impl LoadSale {
     }
 
     async fn finish(&self, load: &Load, snapshot: &SaleSnapshot) -> Result<Loaded, Fault> {
+        let (voucher, free) = (load.voucher, snapshot.sale.free);
         self.meters.sales_loaded.add(1);
-        tracing::info!(voucher = %load.voucher, free = snapshot.sale.free,
-            version = %snapshot.sale.version, "sale is at the gate");
+        if self.books.note_load(voucher).await? {
+            self.meters.sales_reloaded.add(1);
+            tracing::warn!(%voucher, free, version = %snapshot.sale.version,
+                "the gate had lost this sale, or had it wrong; it has it again");
+        } else {
+            tracing::info!(%voucher, free, version = %snapshot.sale.version, "sale is at the gate");
+        }
         self.updates
             .forget(load.voucher, snapshot.sale.version)
             .await?;

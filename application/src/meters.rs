@@ -21,6 +21,8 @@ pub struct Meters {
     pub updates_followed: Counter,
     /// Sales that were loaded into the gate.
     pub sales_loaded: Counter,
+    /// Sales that were loaded again: the gate had lost them, or had them wrong.
+    pub sales_reloaded: Counter,
     /// Times a partition began a new epoch.
     pub epochs_begun: Counter,
     /// Grants and places offered to the gate again because Redis may have lost them.

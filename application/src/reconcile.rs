@@ -8,11 +8,12 @@ mod first_look;
 mod second_look;
 mod watermark;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use seckill_domain::{Partitions, VoucherId};
+use seckill_domain::{Partitions, Timestamp, VoucherId};
 
 use crate::ports::{
     AdmissionLedger, AdmissionStream, Clock, GateLoader, HotPath, Lease, LeaseOwner, Leases,
@@ -39,6 +40,11 @@ const SALES_MAX: usize = 100;
 /// Orders of one question to gate or ledger.
 const PAGE_MAX: usize = 1_000;
 const VOUCHERS_MAX: usize = 1_000;
+/// How long reports are kept.
+const KEPT: Duration = Duration::from_hours(30 * 24);
+/// Reports that are forgotten in one transaction, and how often in one run.
+const FORGET_MAX: usize = 100;
+const FORGET_ROUNDS: usize = 10;
 
 /// Reconciles, one instance at a time.
 pub struct Reconcile {
@@ -139,6 +145,9 @@ impl Reconcile {
             vouchers,
         };
         report.id = self.books.store(&report).await?;
+        if let Err(fault) = self.forget(started_at).await {
+            tracing::warn!(fault = fault.chain(), "old reports are forgotten later");
+        }
         Ok(report)
     }
 
@@ -173,10 +182,7 @@ impl Reconcile {
         let mut looks = Vec::with_capacity(sales.len());
         for voucher in sales {
             self.keep(lease).await?;
-            match self.first_look(*voucher).await? {
-                Some(look) => looks.push(look),
-                None => self.wanted.request(*voucher),
-            }
+            looks.push(self.first_look(*voucher).await?);
         }
         self.clock.sleep(BETWEEN_LOOKS).await;
         let caught_up = self.reach_watermarks(&looks).await?;
@@ -186,7 +192,24 @@ impl Reconcile {
             let caught_up = caught_up.contains(&self.partitions.of(look.voucher));
             findings.extend(self.second_look(look, caught_up, scope).await?);
         }
+        // Last, so that a load which mended what the looks saw is among them.
+        let reloads = self.books.reloads(sales).await?;
+        let reloads: HashMap<VoucherId, u32> = reloads.into_iter().collect();
+        for found in &mut findings {
+            found.reloads = reloads.get(&found.voucher).copied().unwrap_or_default();
+        }
         Ok(findings)
+    }
+
+    /// Reports are kept for a while.
+    async fn forget(&self, now: Timestamp) -> Result<(), Fault> {
+        for _ in 0..FORGET_ROUNDS {
+            let forgotten = self.books.forget(now.minus(KEPT), FORGET_MAX).await?;
+            if forgotten < FORGET_MAX {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn keep(&self, lease: &Lease) -> Result<(), Fault> {

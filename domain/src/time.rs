@@ -27,6 +27,15 @@ impl Timestamp {
         )
     }
 
+    /// This point moved back; saturates at the beginning of time.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+
     /// How long from `self` until `later`; zero if `later` is not later.
     pub fn until(self, later: Self) -> Duration {
         Duration::from_millis(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))

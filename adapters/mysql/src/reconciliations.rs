@@ -2,8 +2,10 @@
 
 use async_trait::async_trait;
 use seckill_application::Fault;
-use seckill_application::ports::{DifferenceKind, LedgerOrder, Page, Reconciliations, Report};
-use seckill_domain::{BuyerId, Claim, OrderId, OrderStatus, VoucherId};
+use seckill_application::ports::{
+    DifferenceKind, LastRuns, LedgerOrder, Page, Reconciliations, Report,
+};
+use seckill_domain::{BuyerId, Claim, OrderId, OrderStatus, Timestamp, VoucherId};
 use sqlx::mysql::MySqlRow;
 
 use crate::fault::{Trouble, at_most};
@@ -14,6 +16,7 @@ use crate::session::statement;
 use crate::store::Store;
 use crate::wire;
 
+mod loads;
 mod repair;
 mod reports;
 
@@ -152,8 +155,24 @@ impl Reconciliations for Store {
         repair::repair(self, kind, claim, seen).await
     }
 
+    async fn note_load(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        loads::note(self, voucher).await
+    }
+
+    async fn reloads(&self, vouchers: &[VoucherId]) -> Result<Vec<(VoucherId, u32)>, Fault> {
+        loads::untold(self, vouchers).await
+    }
+
     async fn store(&self, report: &Report) -> Result<u64, Fault> {
         reports::store(self, report).await
+    }
+
+    async fn last_runs(&self) -> Result<LastRuns, Fault> {
+        reports::last_runs(self).await
+    }
+
+    async fn forget(&self, before: Timestamp, max: usize) -> Result<usize, Fault> {
+        reports::forget(self, before, max).await
     }
 
     async fn reports(&self, before: Option<u64>, limit: usize) -> Result<Page<Report>, Fault> {

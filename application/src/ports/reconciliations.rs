@@ -43,6 +43,11 @@ pub struct VoucherFinding {
     /// Units by which the gate's free stock is off beyond what orders that differ explain; then the
     /// sale is loaded again.
     pub free_drift: i64,
+    /// Whether the gate had the sale at the second look; one that it does not have is loaded.
+    pub at_gate: bool,
+    /// How often the sale was loaded into the gate again, by whichever process, since the last
+    /// report that told of it: the gate had lost it, or what it had of it was wrong.
+    pub reloads: u32,
     /// Differences about orders.
     pub differences: Vec<Difference>,
 }
@@ -73,13 +78,21 @@ impl Report {
             .sum()
     }
 
-    /// Everything that was found wrong: orders that differed, and sales whose free stock was off.
+    /// Everything that was found wrong: orders that differed, sales whose free stock was off, and
+    /// sales that the gate does not have.
     pub fn findings(&self) -> usize {
-        let off = self.vouchers.iter().filter(|it| it.free_drift != 0);
-        self.differences() + off.count()
+        let wrong = |found: &&VoucherFinding| found.free_drift != 0 || !found.at_gate;
+        self.differences() + self.vouchers.iter().filter(wrong).count()
     }
 
-    /// Differences that were repaired, and sales that were loaded again.
+    /// Times that sales were loaded into the gate again.
+    pub fn reloads(&self) -> u64 {
+        let reloads = self.vouchers.iter().map(|found| u64::from(found.reloads));
+        reloads.sum()
+    }
+
+    /// Differences that were repaired, and sales that are loaded again because their free stock was
+    /// off.
     pub fn repairs(&self) -> usize {
         let orders = self.vouchers.iter().flat_map(|found| &found.differences);
         let reloads = self
@@ -97,6 +110,15 @@ pub struct LedgerOrder {
     pub claim: Claim,
     /// Where it is.
     pub status: OrderStatus,
+}
+
+/// When reconciliations that could repair something began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LastRuns {
+    /// The last one.
+    pub any: Option<Timestamp>,
+    /// The last full one.
+    pub full: Option<Timestamp>,
 }
 
 /// The ledger's side of reconciliation.
@@ -131,8 +153,23 @@ pub trait Reconciliations: Send + Sync {
         seen: Option<OrderStatus>,
     ) -> Result<bool, Fault>;
 
-    /// Stores a report. Returns its number.
+    /// Notes that a sale was loaded into the gate. Returns whether it had been before.
+    async fn note_load(&self, voucher: VoucherId) -> Result<bool, Fault>;
+
+    /// How often each of these vouchers was loaded again, and no stored report has told of it; none
+    /// that was not. In no particular order. At most 1,000.
+    async fn reloads(&self, vouchers: &[VoucherId]) -> Result<Vec<(VoucherId, u32)>, Fault>;
+
+    /// Stores a report. Returns its number. Unless it was a dry run, the loads that it tells of are
+    /// told.
     async fn store(&self, report: &Report) -> Result<u64, Fault>;
+
+    /// When the last ones of the reports that are kept began.
+    async fn last_runs(&self) -> Result<LastRuns, Fault>;
+
+    /// Forgets reports that began before this time, oldest first, at most `max` (1 to 100). Returns
+    /// how many.
+    async fn forget(&self, before: Timestamp, max: usize) -> Result<usize, Fault>;
 
     /// Reports, newest first, those before `before`, at most `limit` (1 to 100).
     async fn reports(&self, before: Option<u64>, limit: usize) -> Result<Page<Report>, Fault>;

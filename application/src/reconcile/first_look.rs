@@ -40,8 +40,8 @@ impl Look {
 }
 
 impl Reconcile {
-    /// `None` if the gate does not have the voucher.
-    pub(super) async fn first_look(&self, voucher: VoucherId) -> Result<Option<Look>, Fault> {
+    /// Asks for a sale that the gate does not have to be loaded, and suspects nothing else.
+    pub(super) async fn first_look(&self, voucher: VoucherId) -> Result<Look, Fault> {
         let balance = self.balance.run(voucher).await?;
         let mut look = Look {
             voucher,
@@ -51,7 +51,12 @@ impl Reconcile {
         };
         let whole =
             self.suspect_holders(&mut look).await? && self.suspect_orders(&mut look).await?;
-        Ok(whole.then_some(look))
+        if !whole {
+            self.wanted.request(voucher);
+            look.drift = None;
+            look.suspicions.clear();
+        }
+        Ok(look)
     }
 
     /// Who holds units without a live order. `false` if the gate does not have the voucher.

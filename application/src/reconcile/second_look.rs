@@ -49,6 +49,9 @@ impl Reconcile {
         if free_drift != 0 && !scope.dry_run {
             self.reload(voucher, free_drift).await?;
         }
+        if !balance.at_gate {
+            self.wanted.request(voucher);
+        }
         if differences.iter().any(|difference| difference.repaired) {
             self.relay.nudge(voucher).await;
         }
@@ -57,6 +60,8 @@ impl Reconcile {
             tally: balance.tally,
             holds: balance.holds,
             free_drift,
+            at_gate: balance.at_gate,
+            reloads: 0,
             differences,
         }))
     }

@@ -119,6 +119,15 @@ fn in_words(report: &Report) -> String {
                 found.free_drift
             ));
         }
+        if !found.at_gate {
+            lines.push("  not at the gate: it is loaded".to_owned());
+        }
+        if found.reloads != 0 {
+            lines.push(format!(
+                "  loaded into the gate again since the last report: {} times",
+                found.reloads
+            ));
+        }
         for difference in &found.differences {
             let repaired = if difference.repaired {
                 "repaired"

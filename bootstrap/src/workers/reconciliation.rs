@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_application::ReconcileScope;
-use seckill_application::ports::Report;
+use seckill_application::ports::LastRuns;
 use seckill_domain::Timestamp;
 
 use super::Context;
@@ -18,8 +18,6 @@ const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 /// A full reconciliation that could not begin by then waits for the next day.
 const FULL_GRACE_MS: i64 = HOUR_MS;
-/// Reports that are looked through for the last full one.
-const REPORTS: usize = 100;
 
 /// When reconciliations are due.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +33,8 @@ pub(super) async fn reconcile(context: Arc<Context>) {
     let schedule = context.settings.reconcile;
     let pause = LOOK_EVERY.min(schedule.every);
     every(&context, "reconciling", pause, || async {
-        let reports = system.ledger.reconciliations.reports(None, REPORTS).await?;
-        if let Some(scope) = schedule.due(&reports.items, system.clock.now()) {
+        let last = system.ledger.reconciliations.last_runs().await?;
+        if let Some(scope) = schedule.due(last, system.clock.now()) {
             system.reconcile.run(scope).await?;
         }
         Ok(())
@@ -45,24 +43,21 @@ pub(super) async fn reconcile(context: Arc<Context>) {
 }
 
 impl ReconcileSchedule {
-    /// What is due `now`, after these reports, newest first.
-    fn due(self, reports: &[Report], now: Timestamp) -> Option<ReconcileScope> {
+    /// What is due `now`, after those that ran.
+    fn due(self, last: LastRuns, now: Timestamp) -> Option<ReconcileScope> {
         let scope = |full| {
             let dry_run = false;
             Some(ReconcileScope { full, dry_run })
         };
-        let repairing = || reports.iter().filter(|report| !report.dry_run);
         let (now_ms, hour_ms) = (now.as_millis(), i64::from(self.full_hour) * HOUR_MS);
         let since_hour_ms = (now_ms - hour_ms).rem_euclid(DAY_MS);
-        let hour = now_ms - since_hour_ms;
-        let done = repairing().any(|it| it.full && it.started_at.as_millis() >= hour);
-        if since_hour_ms < FULL_GRACE_MS && !done {
+        let hour = Timestamp::from_millis(now_ms - since_hour_ms);
+        if since_hour_ms < FULL_GRACE_MS && last.full.is_none_or(|full| full < hour) {
             return scope(true);
         }
         let period_ms = i64::try_from(self.every.as_millis()).unwrap_or(i64::MAX);
-        let last = repairing().map(|it| it.started_at.as_millis()).max();
-        match last {
-            Some(last) if now_ms.saturating_sub(last) < period_ms => None,
+        match last.any {
+            Some(last) if now_ms.saturating_sub(last.as_millis()) < period_ms => None,
             _ => scope(false),
         }
     }
@@ -78,47 +73,36 @@ mod tests {
         full_hour: 3,
     };
 
-    fn report(at_ms: i64, full: bool, dry_run: bool) -> Report {
-        let at = Timestamp::from_millis(at_ms);
-        Report {
-            id: 1,
-            started_at: at,
-            finished_at: at,
-            full,
-            dry_run,
-            vouchers: Vec::new(),
-        }
-    }
-
-    fn due(reports: &[Report], now_ms: i64) -> Option<bool> {
-        let due = SCHEDULE.due(reports, Timestamp::from_millis(now_ms));
+    fn due(any: Option<i64>, full: Option<i64>, now_ms: i64) -> Option<bool> {
+        let last = LastRuns {
+            any: any.map(Timestamp::from_millis),
+            full: full.map(Timestamp::from_millis),
+        };
+        let due = SCHEDULE.due(last, Timestamp::from_millis(now_ms));
         assert!(due.is_none_or(|scope| !scope.dry_run));
         due.map(|scope| scope.full)
     }
 
     #[test]
-    fn one_is_due_a_minute_after_the_last_that_could_repair() {
+    fn one_is_due_a_minute_after_the_last() {
         let noon = 12 * HOUR_MS;
-        assert_eq!(due(&[], noon), Some(false));
-        let last = [report(noon, false, false)];
-        assert_eq!(due(&last, noon + MINUTE_MS - 1), None);
-        assert_eq!(due(&last, noon + MINUTE_MS), Some(false));
-        assert_eq!(due(&[report(noon, false, true)], noon + 1), Some(false));
+        assert_eq!(due(None, None, noon), Some(false));
+        assert_eq!(due(Some(noon), None, noon + MINUTE_MS - 1), None);
+        assert_eq!(due(Some(noon), None, noon + MINUTE_MS), Some(false));
     }
 
     #[test]
     fn a_full_one_is_due_once_a_day_from_its_hour_on() {
         let three = 5 * DAY_MS + 3 * HOUR_MS;
-        let before = report(three - 1, false, false);
-        assert_eq!(due(std::slice::from_ref(&before), three - 1), None);
-        assert_eq!(due(&[before], three), Some(true));
-        let yesterday = report(three - DAY_MS, true, false);
-        let small = report(three + 1, false, false);
-        assert_eq!(due(&[small, yesterday], three + 2), Some(true));
-        let done = report(three + 5, true, false);
-        assert_eq!(due(std::slice::from_ref(&done), three + 6), None);
-        assert_eq!(due(&[done], three + 5 + MINUTE_MS), Some(false));
-        let late = report(three + HOUR_MS, false, false);
-        assert_eq!(due(&[late], three + HOUR_MS + 1), None, "the day after");
+        let before = Some(three - 1);
+        assert_eq!(due(before, None, three - 1), None);
+        assert_eq!(due(before, None, three), Some(true));
+        let yesterday = Some(three - DAY_MS);
+        assert_eq!(due(Some(three + 1), yesterday, three + 2), Some(true));
+        let done = Some(three + 5);
+        assert_eq!(due(done, done, three + 6), None);
+        assert_eq!(due(done, done, three + 5 + MINUTE_MS), Some(false));
+        let late = Some(three + HOUR_MS);
+        assert_eq!(due(late, None, three + HOUR_MS + 1), None, "the day after");
     }
 }

@@ -113,4 +113,7 @@ async fn more_to_compare_than_promised_is_refused(harness: &dyn LedgerHarness) {
     assert_refused(books.orders(&orders(1_001)).await);
     assert_refused(books.being_released(voucher.id, &orders(1_001)).await);
     assert_refused(books.reports(None, 101).await);
+    assert_refused(books.reloads(&vec![voucher.id; 1_001]).await);
+    let start = seckill_domain::Timestamp::from_millis(0);
+    assert_refused(books.forget(start, 101).await);
 }

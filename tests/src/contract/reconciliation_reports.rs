@@ -1,6 +1,6 @@
 //! `Reconciliations`: reports.
 
-use seckill_application::ports::{Difference, DifferenceKind, Report, VoucherFinding};
+use seckill_application::ports::{Difference, DifferenceKind, LastRuns, Report, VoucherFinding};
 use seckill_domain::invariants::Tally;
 use seckill_domain::{BuyerId, Claim, OrderId, Timestamp, VoucherId};
 
@@ -11,6 +11,9 @@ promises! { reconciliation_reports over dyn LedgerHarness:
     a_report_is_kept_with_all_that_was_found,
     a_report_of_many_differences_is_kept,
     reports_are_listed_newest_first_page_by_page,
+    a_sale_that_is_loaded_again_is_told_of_once,
+    the_last_runs_are_known,
+    old_reports_are_forgotten_a_few_at_a_time,
 }
 
 fn report(number: i64, vouchers: Vec<VoucherFinding>) -> Report {
@@ -52,6 +55,8 @@ fn finding(free_drift: i64, differences: Vec<Difference>) -> VoucherFinding {
         },
         holds: free_drift == 0,
         free_drift,
+        at_gate: free_drift != -7,
+        reloads: 0,
         differences,
     }
 }
@@ -91,6 +96,96 @@ async fn a_report_of_many_differences_is_kept(harness: &dyn LedgerHarness) {
     let report = report(1, vec![finding(0, differences.collect())]);
     let id = desk.ports.reconciliations.store(&report).await.unwrap();
     assert_eq!(newest(&desk).await, Report { id, ..report });
+}
+
+fn told(voucher: VoucherId, reloads: u32) -> VoucherFinding {
+    VoucherFinding {
+        voucher,
+        reloads,
+        ..finding(0, Vec::new())
+    }
+}
+
+async fn a_sale_that_is_loaded_again_is_told_of_once(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let books = &desk.ports.reconciliations;
+    let [one, other] = [desk.voucher(5, 1).await.id, desk.voucher(5, 1).await.id];
+    let reloads = async || books.reloads(&[one, other]).await.unwrap();
+    assert_eq!(reloads().await, []);
+    assert!(!books.note_load(one).await.unwrap(), "the first time");
+    assert!(!books.note_load(other).await.unwrap());
+    assert_eq!(reloads().await, []);
+    for _ in 0..3 {
+        assert!(books.note_load(one).await.unwrap());
+    }
+    assert_eq!(reloads().await, [(one, 3)]);
+    let dry = Report {
+        dry_run: true,
+        ..report(1, vec![told(one, 3)])
+    };
+    books.store(&dry).await.unwrap();
+    assert_eq!(reloads().await, [(one, 3)], "a dry run changes nothing");
+    let real = Report {
+        dry_run: false,
+        ..report(2, vec![told(one, 2), told(other, 0)])
+    };
+    let id = books.store(&real).await.unwrap();
+    assert_eq!(newest(&desk).await, Report { id, ..real });
+    assert_eq!(reloads().await, [(one, 1)], "it came after the report");
+    assert!(books.note_load(other).await.unwrap());
+    let mut both = reloads().await;
+    both.sort();
+    assert_eq!(both, [(one, 1), (other, 1)]);
+    assert_eq!(books.reloads(&[other]).await.unwrap(), [(other, 1)]);
+}
+
+async fn the_last_runs_are_known(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let books = &desk.ports.reconciliations;
+    assert_eq!(books.last_runs().await.unwrap(), LastRuns::default());
+    // One in two is full, and one in three a dry run.
+    let mut seen = Vec::new();
+    for number in 1..=6 {
+        let report = report(number, Vec::new());
+        books.store(&report).await.unwrap();
+        let last = books.last_runs().await.unwrap();
+        let ms = |at: Option<Timestamp>| at.map(|at| at.as_millis() - 1_796_000_000_000);
+        seen.push((ms(last.any), ms(last.full)));
+    }
+    let expected = [
+        (Some(1), None),
+        (Some(2), Some(2)),
+        (Some(2), Some(2)),
+        (Some(4), Some(4)),
+        (Some(5), Some(4)),
+        (Some(5), Some(4)),
+    ];
+    assert_eq!(seen, expected);
+}
+
+async fn old_reports_are_forgotten_a_few_at_a_time(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let books = &desk.ports.reconciliations;
+    let mut ids = Vec::new();
+    for number in 1..=7 {
+        let differences = vec![difference(1, DifferenceKind::HolderGone)];
+        let report = report(number, vec![finding(0, differences)]);
+        ids.push(books.store(&report).await.unwrap());
+    }
+    let before = report(6, Vec::new()).started_at;
+    let left = async || {
+        let page = books.reports(None, 100).await.unwrap();
+        let mut ids: Vec<u64> = page.items.iter().map(|report| report.id).collect();
+        ids.reverse();
+        ids
+    };
+    assert_eq!(books.forget(before, 3).await.unwrap(), 3);
+    assert_eq!(left().await, ids[3..]);
+    assert_eq!(books.forget(before, 100).await.unwrap(), 2);
+    assert_eq!(books.forget(before, 100).await.unwrap(), 0);
+    assert_eq!(left().await, ids[5..]);
+    let id = books.store(&report(8, Vec::new())).await.unwrap();
+    assert!(id > ids[6], "numbers are not used again");
 }
 
 async fn reports_are_listed_newest_first_page_by_page(harness: &dyn LedgerHarness) {

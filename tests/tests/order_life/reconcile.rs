@@ -6,6 +6,8 @@ use seckill_application::ReconcileScope;
 use seckill_application::ports::{DifferenceKind, Report, StreamReply, VoucherFinding};
 use seckill_domain::{Claim, Held, OrderId, OrderStatus, VoucherId};
 
+use seckill_memory::Piece;
+
 use crate::world::{MINUTE, MS, Offer, PARTITION, World, buyer};
 
 const EVERY_MINUTE: ReconcileScope = ReconcileScope {
@@ -309,6 +311,62 @@ fn many_sales_share_the_pause_between_the_looks() {
     assert_eq!(took_ms, 1_000, "a pause for each hundred, and no more");
     world.settle();
     assert_eq!(round(&world, EVERY_MINUTE).findings(), 0);
+}
+
+/// What the gate notices by itself is loaded again before any round comes; that it happened is told.
+#[test]
+fn a_sale_that_was_loaded_again_is_in_the_next_report_and_in_no_other() {
+    let world = World::new();
+    let [voucher, other] = [world.sale(Offer::of(10)), world.sale(Offer::of(10))];
+    world.bought(voucher, 1, 1);
+    for _ in 0..2 {
+        assert!(world.store.delete(Piece::Holders(voucher)));
+        world.settle();
+    }
+    let reloads = |report: &Report, voucher| {
+        let found = report.vouchers.iter().find(|it| it.voucher == voucher);
+        let found = found.expect("it is on sale");
+        assert!(found.at_gate && found.holds, "{found:?}");
+        found.reloads
+    };
+    for scope in [DRY, EVERY_MINUTE] {
+        let report = round(&world, scope);
+        assert_eq!((reloads(&report, voucher), reloads(&report, other)), (2, 0));
+        assert_eq!((report.findings(), report.reloads()), (0, 2));
+    }
+    assert_eq!(round(&world, EVERY_MINUTE).reloads(), 0);
+}
+
+#[test]
+fn a_sale_that_the_gate_does_not_have_is_in_the_report_with_its_terms() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    world.bought(voucher, 1, 1);
+    assert!(world.store.delete(Piece::Sale(voucher)));
+    let reconcile = world.reconcile("process-1");
+    let report = world.alone(reconcile.run(EVERY_MINUTE)).unwrap().unwrap();
+    let found = &report.vouchers[0];
+    assert_eq!((found.at_gate, found.reloads), (false, 0));
+    assert_eq!((found.tally.total, found.tally.free), (10, 9));
+    assert_eq!((report.findings(), report.repairs()), (1, 0));
+    world.settle();
+    let report = round(&world, EVERY_MINUTE);
+    let found = &report.vouchers[0];
+    assert_eq!((found.at_gate, found.reloads), (true, 1));
+    assert_eq!(report.findings(), 0);
+}
+
+#[test]
+fn reports_are_kept_for_a_month() {
+    let world = World::new();
+    let old = round(&world, EVERY_MINUTE);
+    world.skip(MINUTE * 60 * 24 * 29);
+    let young = round(&world, EVERY_MINUTE);
+    world.skip(MINUTE * 60 * 24 * 2);
+    let last = round(&world, EVERY_MINUTE);
+    let kept = world.alone(world.reconcile("process-1").reports(None, 10));
+    assert_eq!(kept.unwrap().items, [last, young]);
+    assert_eq!(old.id, 1);
 }
 
 #[test]

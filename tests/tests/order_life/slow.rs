@@ -8,11 +8,12 @@ use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
     Admitted, Clock, DifferenceKind, EntryId, FollowReply, GateOrder, GateTally, HoldersPage,
-    LeaveReply, LedgerOrder, Page, PlaceReply, PurchaseGate, Reconciliations, Report, SaleFacts,
-    WithdrawReply,
+    LastRuns, LeaveReply, LedgerOrder, Page, PlaceReply, PurchaseGate, Reconciliations, Report,
+    SaleFacts, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Attempt, BuyerId, Claim, GateUpdate, Held, OrderId, OrderStatus, VoucherId,
+    AdjustmentId, Attempt, BuyerId, Claim, GateUpdate, Held, OrderId, OrderStatus, Timestamp,
+    VoucherId,
 };
 
 /// Numbers that look like chance and are the same in every run.
@@ -150,6 +151,22 @@ impl Reconciliations for Slow<dyn Reconciliations> {
         seen: Option<OrderStatus>,
     ) -> Result<bool, Fault> {
         self.late(self.inner.repair(kind, claim, seen)).await
+    }
+
+    async fn note_load(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        self.inner.note_load(voucher).await
+    }
+
+    async fn reloads(&self, vouchers: &[VoucherId]) -> Result<Vec<(VoucherId, u32)>, Fault> {
+        self.inner.reloads(vouchers).await
+    }
+
+    async fn last_runs(&self) -> Result<LastRuns, Fault> {
+        self.inner.last_runs().await
+    }
+
+    async fn forget(&self, before: Timestamp, max: usize) -> Result<usize, Fault> {
+        self.inner.forget(before, max).await
     }
 
     async fn store(&self, report: &Report) -> Result<u64, Fault> {

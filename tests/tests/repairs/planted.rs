@@ -16,6 +16,7 @@ on_own_stores!(
     units_that_were_not_released_are_released_again,
     free_units_that_are_off_are_counted_again,
     several_errors_are_mended_together,
+    what_the_gate_notices_by_itself_is_told,
 );
 
 /// A service with one sale.
@@ -207,6 +208,36 @@ async fn free_units_that_are_off_are_counted_again(site: Site) {
         scene.assert_mended().await;
         assert_eq!(scene.free().await, 9);
     }
+}
+
+/// The gate's own counts tell that something was lost, and the sale is loaded again before any
+/// round comes.
+async fn what_the_gate_notices_by_itself_is_told(site: Site) {
+    let scene = Scene::of(&site, Offer::of(10)).await;
+    let Scene { shop, voucher, .. } = &scene;
+    let who = buyer();
+    let order = shop.buy_settled(*voucher, who).await;
+    let [sale, holders] = scene.gate.keys_of(*voucher, ["sale", "holders"]).await;
+    let mut forget = redis::cmd("HDEL");
+    forget.arg(&holders).arg(who.to_string());
+    let mut break_count = redis::cmd("HSET");
+    break_count.arg(&sale).arg("free").arg("abc");
+    for (harm, times) in [(forget, 1), (break_count, 2)] {
+        scene.gate.run::<i64>(&harm).await;
+        let limit = Duration::from_secs(20);
+        eventually("it is loaded again", limit, async || {
+            let log = scene.process.log();
+            let seen = log.matches("the gate had lost this sale").count();
+            (seen == times).then_some(()).ok_or(seen.to_string())
+        })
+        .await;
+    }
+    scene.click_again(who, order).await;
+    let report = round_about(shop, *voucher).await;
+    let found = report.of(*voucher);
+    assert_eq!((found.reloads, found.at_gate), (2, true));
+    found.assert_sound();
+    assert_eq!(round(shop, false).await.of(*voucher).reloads, 0);
 }
 
 /// One of each at once.

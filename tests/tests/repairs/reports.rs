@@ -24,6 +24,8 @@ pub(crate) struct Finding {
     pub(crate) tally: Tally,
     pub(crate) holds: bool,
     pub(crate) free_drift: i64,
+    pub(crate) at_gate: bool,
+    pub(crate) reloads: u64,
     pub(crate) differences: Vec<Difference>,
 }
 
@@ -75,6 +77,8 @@ impl Finding {
             },
             holds: body["holds"].as_bool().expect("a boolean"),
             free_drift: units("free_drift"),
+            at_gate: body["at_gate"].as_bool().expect("a boolean"),
+            reloads: body["reloads"].as_u64().expect("a count"),
             differences: differences.iter().map(Difference::read).collect(),
         }
     }
@@ -118,7 +122,8 @@ pub(crate) async fn round_about(shop: &Shop, voucher: VoucherId) -> Report {
     let limit = Duration::from_secs(30);
     eventually("the gate has it", limit, async || {
         let report = round(shop, false).await;
-        let is_about = report.findings.iter().any(|it| it.voucher == voucher);
+        let mut about = report.findings.iter().filter(|it| it.voucher == voucher);
+        let is_about = about.any(|it| it.at_gate);
         is_about
             .then_some(report.clone())
             .ok_or(format!("{report:?}"))

@@ -19,8 +19,11 @@ pub(super) struct ReportBody {
     dry_run: bool,
     /// How many orders differed.
     difference_count: usize,
-    /// How many differences were repaired, and sales loaded again.
+    /// How many differences were repaired, and sales loaded again because their free stock was off.
     repair_count: usize,
+    /// How often sales were loaded into the gate again since the report before, which the gate had
+    /// lost or had wrong.
+    reload_count: u64,
     vouchers: Vec<FindingBody>,
 }
 
@@ -46,6 +49,11 @@ struct FindingBody {
     /// Units by which the free stock of the gate is off beyond what the differences explain; the sale
     /// is loaded again then.
     free_drift: i64,
+    /// Whether the gate had the sale; one that it does not have is loaded.
+    at_gate: bool,
+    /// How often the sale was loaded into the gate again since the last report that told of it,
+    /// because the gate had lost it or had noticed damage.
+    reloads: u32,
     differences: Vec<DifferenceBody>,
 }
 
@@ -84,6 +92,7 @@ impl From<Report> for ReportBody {
             dry_run: report.dry_run,
             difference_count: report.differences(),
             repair_count: report.repairs(),
+            reload_count: report.reloads(),
             vouchers: report.vouchers.into_iter().map(FindingBody::from).collect(),
         }
     }
@@ -103,6 +112,8 @@ impl From<VoucherFinding> for FindingBody {
             paid: tally.paid,
             holds: found.holds,
             free_drift: found.free_drift,
+            at_gate: found.at_gate,
+            reloads: found.reloads,
             differences: differences.map(DifferenceBody::from).collect(),
         }
     }

@@ -149,6 +149,11 @@ fn meters(meters: &Meters, sheet: &mut MetricSheet) {
             &meters.sales_loaded,
         ),
         (
+            "seckill_sales_reloaded",
+            "Sales loaded again because the gate had lost them or had them wrong",
+            &meters.sales_reloaded,
+        ),
+        (
             "seckill_epochs_begun",
             "Times a partition began a new epoch",
             &meters.epochs_begun,

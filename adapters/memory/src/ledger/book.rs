@@ -1,6 +1,6 @@
 //! The tables.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use seckill_application::ports::{Adjustment, EntryId, PartitionHead, Report};
 use seckill_domain::{
@@ -37,13 +37,34 @@ pub(super) struct Book {
     pub(super) events: Events,
     pub(super) money: Money,
     /// Reconciliations that ran, the first one first.
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: VecDeque<Report>,
+    /// How often sales were loaded into the gate.
+    pub(super) loads: HashMap<VoucherId, Loads>,
     pub(super) partitions: HashMap<PartitionId, PartitionRow>,
     pub(super) partition_count: Option<u16>,
     pub(super) lacks: Option<LedgerGuard>,
     last_voucher: u64,
     last_adjustment: u64,
     last_update: u64,
+}
+
+/// How often a sale was loaded into the gate, the first time included.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Loads {
+    pub(super) count: u32,
+    /// How many of them reports have told of.
+    pub(super) told: u32,
+}
+
+impl Loads {
+    /// Loads that no report has told of; the first one is none to tell of.
+    pub(super) fn untold(self) -> u32 {
+        self.count.saturating_sub(self.told.max(1))
+    }
+
+    pub(super) fn tell(&mut self, reloads: u32) {
+        self.told = (self.told.max(1) + reloads).min(self.count.max(1));
+    }
 }
 
 /// An adjustment with its voucher.

@@ -5,8 +5,12 @@ use std::ops::Bound::{Excluded, Included};
 
 use async_trait::async_trait;
 use seckill_application::Fault;
-use seckill_application::ports::{DifferenceKind, LedgerOrder, Page, Reconciliations, Report};
-use seckill_domain::{Claim, Decision, GateChange, Order, OrderId, OrderStatus, VoucherId};
+use seckill_application::ports::{
+    DifferenceKind, LastRuns, LedgerOrder, Page, Reconciliations, Report,
+};
+use seckill_domain::{
+    Claim, Decision, GateChange, Order, OrderId, OrderStatus, Timestamp, VoucherId,
+};
 
 use super::MemoryLedger;
 use super::book::Book;
@@ -18,6 +22,8 @@ use crate::chaos::at_most;
 
 const ORDERS_MAX: usize = 1_000;
 const REPORTS_MAX: usize = 100;
+const FORGOTTEN_MAX: usize = 100;
+const VOUCHERS_MAX: usize = 1_000;
 
 #[async_trait]
 impl Reconciliations for MemoryLedger {
@@ -89,12 +95,61 @@ impl Reconciliations for MemoryLedger {
 
     async fn store(&self, report: &Report) -> Result<u64, Fault> {
         self.write("reconciliations.store", |book, _| {
-            let id = book.reports.len() as u64 + 1;
-            book.reports.push(Report {
+            let id = book.reports.back().map_or(1, |last| last.id + 1);
+            book.reports.push_back(Report {
                 id,
                 ..report.clone()
             });
+            if !report.dry_run {
+                for found in &report.vouchers {
+                    book.loads
+                        .entry(found.voucher)
+                        .or_default()
+                        .tell(found.reloads);
+                }
+            }
             id
+        })
+    }
+
+    async fn note_load(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        self.write("reconciliations.note_load", |book, _| {
+            let loads = book.loads.entry(voucher).or_default();
+            loads.count += 1;
+            loads.count > 1
+        })
+    }
+
+    async fn reloads(&self, vouchers: &[VoucherId]) -> Result<Vec<(VoucherId, u32)>, Fault> {
+        const RELOADS: &str = "reconciliations.reloads";
+        at_most(RELOADS, vouchers.len(), VOUCHERS_MAX)?;
+        self.read(RELOADS, |book, _| {
+            let untold = vouchers.iter().map(|voucher| {
+                let loads = book.loads.get(voucher).copied().unwrap_or_default();
+                (*voucher, loads.untold())
+            });
+            untold.filter(|(_, reloads)| *reloads > 0).collect()
+        })
+    }
+
+    async fn last_runs(&self) -> Result<LastRuns, Fault> {
+        self.read("reconciliations.last_runs", |book, _| {
+            let newest = || book.reports.iter().rev().filter(|it| !it.dry_run);
+            LastRuns {
+                any: newest().map(|it| it.started_at).next(),
+                full: newest().filter(|it| it.full).map(|it| it.started_at).next(),
+            }
+        })
+    }
+
+    async fn forget(&self, before: Timestamp, max: usize) -> Result<usize, Fault> {
+        const FORGET: &str = "reconciliations.forget";
+        at_most(FORGET, max, FORGOTTEN_MAX)?;
+        self.write(FORGET, |book, _| {
+            let old = book.reports.iter().take(max);
+            let old = old.take_while(|it| it.started_at < before).count();
+            book.reports.drain(..old);
+            old
         })
     }
 

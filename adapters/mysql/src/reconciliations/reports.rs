@@ -3,18 +3,23 @@
 use std::collections::HashMap;
 
 use seckill_application::Fault;
-use seckill_application::ports::{Difference, DifferenceKind, Page, Report, VoucherFinding};
+use seckill_application::ports::{
+    Difference, DifferenceKind, LastRuns, Page, Report, VoucherFinding,
+};
 use seckill_domain::invariants::Tally;
 use seckill_domain::{BuyerId, Claim, OrderId, Timestamp, VoucherId};
 use sqlx::mysql::MySqlRow;
 use time::PrimitiveDateTime;
 
-use crate::fault::Trouble;
+use super::loads;
+use crate::fault::{Trouble, at_most};
 use crate::json_rows::{JsonRows, json_ids, json_parts, wanted_ids};
-use crate::page::{highest, page};
+use crate::page::{all, highest, page};
 use crate::row::{get, get_text, get_time, moment, words};
 use crate::session::{Session, Statement, give_up, statement};
 use crate::store::Store;
+
+const FORGOTTEN_MAX: usize = 100;
 
 words!(
     /// The word for what is wrong about an order.
@@ -51,6 +56,9 @@ async fn write(session: &mut Session, report: &Report) -> Result<u64, Trouble> {
     let id = session.execute(head).await?.last_insert_id();
     write_findings(session, id, report).await?;
     write_differences(session, id, report).await?;
+    if !report.dry_run {
+        loads::tell(session, report).await?;
+    }
     Ok(id)
 }
 
@@ -61,9 +69,10 @@ fn at(when: Timestamp) -> Result<PrimitiveDateTime, Trouble> {
 async fn write_findings(session: &mut Session, id: u64, report: &Report) -> Result<(), Trouble> {
     const SQL: &str = "INSERT INTO reconciliation_findings \
            (reconciliation_id, place, voucher_id, total_units, free_units, in_flight_units, \
-            parked_units, awaiting_payment_units, paid_units, holds, free_drift) \
+            parked_units, awaiting_payment_units, paid_units, holds, free_drift, at_gate, \
+            reloads) \
          SELECT ?, new.place, new.voucher, new.total, new.free, new.in_flight, new.parked, \
-            new.awaiting, new.paid, new.holds, new.drift \
+            new.awaiting, new.paid, new.holds, new.drift, new.at_gate, new.reloads \
          FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
              place INT UNSIGNED PATH '$[0]', \
              voucher BIGINT UNSIGNED PATH '$[1]', \
@@ -74,7 +83,9 @@ async fn write_findings(session: &mut Session, id: u64, report: &Report) -> Resu
              awaiting BIGINT PATH '$[6]', \
              paid BIGINT PATH '$[7]', \
              holds INT PATH '$[8]', \
-             drift BIGINT PATH '$[9]')) new";
+             drift BIGINT PATH '$[9]', \
+             at_gate INT PATH '$[10]', \
+             reloads INT UNSIGNED PATH '$[11]')) new";
     let rows = finding_rows(report)?;
     insert(session, || statement(SQL).bind(id), rows).await
 }
@@ -93,6 +104,8 @@ fn finding_rows(report: &Report) -> Result<Vec<JsonRows>, Trouble> {
             tally.paid,
             u8::from(found.holds),
             found.free_drift,
+            u8::from(found.at_gate),
+            found.reloads,
         )
     });
     json_parts(rows)
@@ -151,6 +164,44 @@ async fn insert(
     Ok(())
 }
 
+/// When the last ones that could repair began.
+pub(super) async fn last_runs(store: &Store) -> Result<LastRuns, Fault> {
+    const PORT: &str = "reconciliations.last_runs";
+    /// From the end of an index each.
+    const SQL: &str = "SELECT 0 AS is_full, last.started_at \
+         FROM (SELECT started_at FROM reconciliations WHERE is_dry_run = 0 AND is_full = 0 \
+           ORDER BY id DESC LIMIT 1) last \
+         UNION ALL SELECT 1 AS is_full, last.started_at \
+         FROM (SELECT started_at FROM reconciliations WHERE is_dry_run = 0 AND is_full = 1 \
+           ORDER BY id DESC LIMIT 1) last";
+    let rows = store.read(PORT, || statement(SQL)).await?;
+    let runs = all(PORT, &rows, |row| {
+        Ok((
+            get::<i64>(row, "is_full")? != 0,
+            get_time(row, "started_at")?,
+        ))
+    })?;
+    let full = runs.iter().find(|(is_full, _)| *is_full);
+    Ok(LastRuns {
+        any: runs.iter().map(|(_, at)| *at).max(),
+        full: full.map(|(_, at)| *at),
+    })
+}
+
+/// Forgets old reports, with all that was found.
+pub(super) async fn forget(store: &Store, before: Timestamp, max: usize) -> Result<usize, Fault> {
+    const PORT: &str = "reconciliations.forget";
+    /// Looks at the oldest ones alone. Inside another table, because the servers do not read from
+    /// what they delete from.
+    const SQL: &str = "DELETE FROM reconciliations WHERE started_at < ? \
+         AND id IN (SELECT id FROM (SELECT id FROM reconciliations ORDER BY id LIMIT ?) oldest)";
+    at_most(PORT, max, FORGOTTEN_MAX)?;
+    let before = at(before).map_err(|trouble| trouble.before_commit(PORT))?;
+    let write = || statement(SQL).bind(before).bind(max as u64);
+    let forgotten = store.write(PORT, write).await?;
+    Ok(usize::try_from(forgotten).unwrap_or(max))
+}
+
 /// Reports, newest first.
 pub(super) async fn list(
     store: &Store,
@@ -163,7 +214,7 @@ pub(super) async fn list(
     const FINDINGS: &str = concat!(
         "SELECT f.reconciliation_id, f.voucher_id, f.total_units, f.free_units, \
            f.in_flight_units, f.parked_units, f.awaiting_payment_units, f.paid_units, f.holds, \
-           f.free_drift FROM ",
+           f.free_drift, f.at_gate, f.reloads FROM ",
         wanted_ids!(),
         "STRAIGHT_JOIN reconciliation_findings f ON f.reconciliation_id = wanted.id \
          ORDER BY f.reconciliation_id, f.place"
@@ -243,6 +294,8 @@ fn finding(row: &MySqlRow) -> Result<VoucherFinding, Trouble> {
         },
         holds: get::<u8>(row, "holds")? != 0,
         free_drift: get(row, "free_drift")?,
+        at_gate: get::<u8>(row, "at_gate")? != 0,
+        reloads: get(row, "reloads")?,
         differences: Vec::new(),
     })
 }

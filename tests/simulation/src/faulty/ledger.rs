@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
     AdmissionBatch, AdmissionLedger, Applied, BatchItem, Confirmation, DifferenceKind, EventOutbox,
-    GateUpdates, LeaseOwner, Ledger, LedgerOrder, LedgerTally, MoneyMovements, Page, ParkedMessage,
-    ParkedMessages, ParkedReply, PartitionHead, Payments, Reconciliations, Report, SaleSnapshot,
-    UnitOfWork, VoucherFilter,
+    GateUpdates, LastRuns, LeaseOwner, Ledger, LedgerOrder, LedgerTally, MoneyMovements, Page,
+    ParkedMessage, ParkedMessages, ParkedReply, PartitionHead, Payments, Reconciliations, Report,
+    SaleSnapshot, UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, Claim, Epoch, Event, EventId, GateUpdate, GateVersion, IdempotencyKey, Money, Order,
-    OrderId, OrderStatus, PartitionId, PaymentId, Refund, Voucher, VoucherId,
+    OrderId, OrderStatus, PartitionId, PaymentId, Refund, Timestamp, Voucher, VoucherId,
 };
 
 use super::unit::FaultyUnit;
@@ -96,7 +96,11 @@ faulty!(Reconciliations as "reconciliations" {
     live_orders(voucher: VoucherId, after: OrderId, max: usize) -> Vec<LedgerOrder>;
     orders(ids: &[OrderId]) -> Vec<LedgerOrder>;
     being_released(voucher: VoucherId, ids: &[OrderId]) -> Vec<OrderId>;
+    note_load(voucher: VoucherId) -> bool;
+    reloads(vouchers: &[VoucherId]) -> Vec<(VoucherId, u32)>;
     store(report: &Report) -> u64;
+    last_runs() -> LastRuns;
+    forget(before: Timestamp, max: usize) -> usize;
     reports(before: Option<u64>, limit: usize) -> Page<Report>;
 } late {
     repair(kind: DifferenceKind, claim: &Claim, seen: Option<OrderStatus>) -> bool

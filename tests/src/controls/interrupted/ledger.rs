@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
     AdmissionBatch, AdmissionLedger, Applied, BatchItem, DifferenceKind, EventOutbox, GateUpdates,
-    LeaseOwner, Ledger, LedgerOrder, LedgerTally, MoneyMovements, Page, ParkedMessage,
+    LastRuns, LeaseOwner, Ledger, LedgerOrder, LedgerTally, MoneyMovements, Page, ParkedMessage,
     ParkedMessages, ParkedReply, PartitionHead, Reconciliations, Report, SaleSnapshot, UnitOfWork,
     VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, Claim, Epoch, Event, EventId, GateUpdate, GateVersion, IdempotencyKey, Order, OrderId,
-    OrderStatus, PartitionId, Refund, Voucher, VoucherId,
+    OrderStatus, PartitionId, Refund, Timestamp, Voucher, VoucherId,
 };
 
 use super::unit::InterruptedUnit;
@@ -138,6 +138,10 @@ counted!(Reconciliations as "reconciliations" {
     orders(ids: &[OrderId]) -> Vec<LedgerOrder>;
     being_released(voucher: VoucherId, ids: &[OrderId]) -> Vec<OrderId>;
     repair(kind: DifferenceKind, claim: &Claim, seen: Option<OrderStatus>) -> bool;
+    note_load(voucher: VoucherId) -> bool;
+    reloads(vouchers: &[VoucherId]) -> Vec<(VoucherId, u32)>;
     store(report: &Report) -> u64;
+    last_runs() -> LastRuns;
+    forget(before: Timestamp, max: usize) -> usize;
     reports(before: Option<u64>, limit: usize) -> Page<Report>;
 });
