@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use seckill_application::WriterSettings;
-use seckill_decorators::BatchSettings;
 use seckill_domain::Partitions;
 use seckill_http::{HttpSettings, NoticeKey, PublicKeyKind};
 use seckill_mysql::LedgerConfig;
 use seckill_redis::RedisConfig;
 
+use crate::wiring::GateSettings;
 use crate::workers::ReconcileSchedule;
 
 pub(crate) use args::{
@@ -208,8 +208,8 @@ pub struct EngineConfig {
     pub stores: Stores,
     /// How many partitions the deployment has.
     pub partitions: Partitions,
-    /// How attempts are batched.
-    pub batches: BatchSettings,
+    /// How the gate is decorated.
+    pub gate: GateSettings,
     /// How the loops work.
     pub workers: WorkerSettings,
 }

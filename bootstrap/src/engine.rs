@@ -44,13 +44,7 @@ impl Engine {
         .await?;
         let adapters = Arc::new(adapters);
         let process = process_name();
-        let system = System::wire(
-            &adapters,
-            config.partitions,
-            config.batches,
-            clock,
-            &process,
-        );
+        let system = System::wire(&adapters, config.partitions, config.gate, clock, &process);
         let system = Arc::new(system);
         if config.role.serves() {
             wait_for_order_ids(&system, stop).await?;

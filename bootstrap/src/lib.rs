@@ -29,4 +29,4 @@ pub use config::{Auth, BadSetting, Config, EngineConfig, Role, Stores};
 pub use failure::Failure;
 pub use running::Service;
 pub use shutdown::Stop;
-pub use wiring::System;
+pub use wiring::{GateSettings, System};

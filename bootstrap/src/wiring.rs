@@ -13,13 +13,14 @@ use seckill_application::{
     ReadOrders, Reconcile, RecoverPartition, RefundOrder, RelayUpdates, RememberedAnswers,
     RetireSales, SendRefunds, SettleParked, SteerSale, WaitlistPlace, WantedSales,
 };
-use seckill_decorators::{BatchSettings, BatchedGate, GateMeters};
+use seckill_decorators::{BatchedGate, GateMeters, SoldOutGate};
 use seckill_domain::Partitions;
 use seckill_http::{Api, Vitals};
 use seckill_mysql::LedgerMeters;
 
 use crate::adapters::Adapters;
 use gate::DecoratedGate;
+pub use gate::GateSettings;
 use parts::Parts;
 
 /// The use cases, and the ports under them.
@@ -85,6 +86,7 @@ pub struct System {
     /// Counters of the use cases.
     pub meters: Arc<Meters>,
     batches: Arc<BatchedGate>,
+    sold_out: Arc<SoldOutGate>,
     gate_meters: Arc<GateMeters>,
     ledger_meters: Option<Arc<LedgerMeters>>,
     persistence: String,
@@ -95,11 +97,11 @@ impl System {
     pub fn wire(
         adapters: &Adapters,
         partitions: Partitions,
-        batches: BatchSettings,
+        decorations: GateSettings,
         clock: Arc<dyn Clock>,
         process: &str,
     ) -> Self {
-        let gate = DecoratedGate::around(&adapters.hot, batches, &clock);
+        let gate = DecoratedGate::around(&adapters.hot, decorations, &clock);
         let (hot, ledger) = (&gate.hot, &adapters.ledger);
         let parts = Parts::new(hot, ledger, &clock, partitions);
         let Parts { relay, orders, .. } = &parts;
@@ -149,6 +151,7 @@ impl System {
             steer,
             load,
             batches: gate.batches.clone(),
+            sold_out: gate.sold_out.clone(),
             gate_meters: gate.meters.clone(),
             ledger_meters: adapters.ledger_meters(),
             persistence: adapters.persistence.clone(),
@@ -183,6 +186,7 @@ impl System {
         let mut sources = vec![metrics::gate_source(
             self.gate_meters.clone(),
             self.batches.clone(),
+            self.sold_out.clone(),
         )];
         sources.extend(self.ledger_meters.clone().map(metrics::ledger_source));
         Vitals {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use seckill_application::ports::{Clock as _, HotPath, LedgerPorts, PurchaseGate};
-use seckill_decorators::{BatchSettings, BatchedGate, MeteredGate};
+use seckill_decorators::{BatchSettings, BatchedGate, MeteredGate, SoldOutGate, SoldOutSettings};
 use seckill_domain::{Partitions, Timestamp, VoucherId};
 use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger, Piece, VirtualClock};
 use seckill_tests::contract::{BACKLOG_LIMIT, Harm, HotHarness, LedgerHarness, PARTITIONS};
@@ -48,7 +48,13 @@ async fn decorated_stand() -> Option<HotStand> {
 fn decorated(gate: Arc<dyn PurchaseGate>, clock: Arc<VirtualClock>) -> Arc<dyn PurchaseGate> {
     let metered = MeteredGate::new(gate, clock.clone(), Arc::default());
     let settings = BatchSettings::default();
-    Arc::new(BatchedGate::new(Arc::new(metered), clock, settings))
+    let batched = BatchedGate::new(Arc::new(metered), clock.clone(), settings);
+    // Eager, so that it has something to say in scenarios of a few buyers.
+    let settings = SoldOutSettings {
+        rejections_min: 1,
+        ..SoldOutSettings::default()
+    };
+    Arc::new(SoldOutGate::new(Arc::new(batched), clock, settings))
 }
 
 #[async_trait]

@@ -2,9 +2,12 @@
 
 /// Implements `PurchaseGate` for a type with a field `inner: Arc<dyn PurchaseGate>` and an own
 /// `async fn decorated(&self, VoucherId, &[Attempt])`, which becomes `admit`. Every other method
-/// goes straight to `inner`.
+/// goes straight to `inner`; with a second argument, `follow` is the own method of that name.
 macro_rules! decorate_admit {
     ($decorator:ty) => {
+        decorate_admit!($decorator, inner.follow);
+    };
+    ($decorator:ty, $($follow:ident).+) => {
         #[async_trait::async_trait]
         impl seckill_application::ports::PurchaseGate for $decorator {
             async fn admit(
@@ -19,7 +22,7 @@ macro_rules! decorate_admit {
                 &self,
                 update: &seckill_domain::GateUpdate,
             ) -> Result<seckill_application::ports::FollowReply, seckill_application::Fault> {
-                self.inner.follow(update).await
+                self.$($follow).+(update).await
             }
 
             async fn promote(

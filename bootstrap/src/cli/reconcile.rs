@@ -73,7 +73,7 @@ async fn reconcile(
     let system = System::wire(
         &adapters,
         config.partitions,
-        config.batches,
+        config.gate,
         clock,
         &process_name(),
     );

@@ -267,6 +267,11 @@ pub(crate) struct GateArgs {
     #[arg(long, env = "SECKILL_BATCH_PATIENCE_MS", value_name = "MS", default_value = "1000",
           value_parser = value_parser!(u64).range(10..=60_000))]
     pub(crate) batch_patience_ms: u64,
+    /// How often the gate is asked whether what was sold out still is, in milliseconds; in between,
+    /// buyers are turned away without asking; 0 asks for every buyer (0 to 1000)
+    #[arg(long, env = "SECKILL_SOLD_OUT_RECHECK_MS", value_name = "MS", default_value = "50",
+          value_parser = value_parser!(u64).range(0..=1_000))]
+    pub(crate) sold_out_recheck_ms: u64,
 }
 
 /// How the loops work.

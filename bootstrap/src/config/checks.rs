@@ -4,13 +4,14 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use seckill_application::WriterSettings;
-use seckill_decorators::BatchSettings;
+use seckill_decorators::{BatchSettings, SoldOutSettings};
 use seckill_domain::Partitions;
 use seckill_http::{HttpSettings, NoticeKey, PublicKeyKind, Rates, TokenVerifier};
 use seckill_mysql::LedgerConfig;
 use seckill_redis::{OrderIdScheme, RedisConfig};
 use tracing_subscriber::EnvFilter;
 
+use crate::wiring::GateSettings;
 use crate::workers::ReconcileSchedule;
 
 use super::args::{Algorithm, HttpArgs, OrderIds};
@@ -44,7 +45,7 @@ impl EngineConfig {
             migrate: true,
             stores: Stores::check(stores)?,
             partitions: stores.partitions(),
-            batches: gate.settings(),
+            gate: gate.settings(),
             workers: workers.settings(),
         })
     }
@@ -274,12 +275,18 @@ impl HttpArgs {
 }
 
 impl GateArgs {
-    pub(crate) fn settings(&self) -> BatchSettings {
-        BatchSettings {
-            batch_max: self.batch_max as usize,
-            calls_max: self.batch_calls as usize,
-            queue_max: self.batch_queue_max as usize,
-            patience: Duration::from_millis(self.batch_patience_ms),
+    pub(crate) fn settings(&self) -> GateSettings {
+        GateSettings {
+            batches: BatchSettings {
+                batch_max: self.batch_max as usize,
+                calls_max: self.batch_calls as usize,
+                queue_max: self.batch_queue_max as usize,
+                patience: Duration::from_millis(self.batch_patience_ms),
+            },
+            sold_out: SoldOutSettings {
+                recheck: Duration::from_millis(self.sold_out_recheck_ms),
+                ..SoldOutSettings::default()
+            },
         }
     }
 }

@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 
-use seckill_decorators::{BatchedGate, GATE_LATENCY_BOUNDS_US, GateMeters, GateOutcome};
+use seckill_decorators::{
+    BatchedGate, GATE_LATENCY_BOUNDS_US, GateMeters, GateOutcome, SoldOutGate,
+};
 use seckill_http::{MetricSheet, MetricSource};
 use seckill_mysql::LedgerMeters;
 
-pub(super) fn gate_source(meters: Arc<GateMeters>, batches: Arc<BatchedGate>) -> MetricSource {
+pub(super) fn gate_source(
+    meters: Arc<GateMeters>,
+    batches: Arc<BatchedGate>,
+    sold_out: Arc<SoldOutGate>,
+) -> MetricSource {
     Box::new(move |sheet: &mut MetricSheet| {
         let seen = meters.snapshot();
         for (outcome, count) in GateOutcome::ALL.into_iter().zip(seen.outcomes) {
@@ -28,6 +34,9 @@ pub(super) fn gate_source(meters: Arc<GateMeters>, batches: Arc<BatchedGate>) ->
         let turned_away = batches.tally().turned_away;
         let help = "Attempts that were not sent because too many waited, or for too long";
         sheet.counter("seckill_gate_turned_away", help, &[], turned_away);
+        let help = "Attempts on a sale known to be sold out that the gate was not asked about";
+        let answered = sold_out.answered();
+        sheet.counter("seckill_gate_known_sold_out", help, &[], answered);
     })
 }
 

@@ -10,7 +10,7 @@ use seckill_application::{
     RecoverPartition, RefundOrder, RelayUpdates, RememberedAnswers, RetireSales, SendRefunds,
     SettleParked, SteerSale, WaitlistPlace, WantedSales,
 };
-use seckill_decorators::{BatchSettings, BatchedGate};
+use seckill_decorators::{BatchSettings, BatchedGate, SoldOutGate, SoldOutSettings};
 use seckill_domain::Partitions;
 use seckill_memory::MemoryHotPath;
 
@@ -76,6 +76,12 @@ impl Node {
         let mut hot = bug::in_process(bug, hot);
         let batches = BatchSettings::default();
         hot.gate = Arc::new(BatchedGate::new(hot.gate.clone(), clock.clone(), batches));
+        // Eager: there are few buyers.
+        let sold_out = SoldOutSettings {
+            rejections_min: 1,
+            ..SoldOutSettings::default()
+        };
+        hot.gate = Arc::new(SoldOutGate::new(hot.gate.clone(), clock.clone(), sold_out));
         let ledger = bug::ledger(bug, stores);
         let ledger = faulty::ledger(&ledger, &link(Store::Ledger), watch);
         let payments = faulty::payments(&stores.payments(), &link(Store::Provider), watch);

@@ -20,6 +20,7 @@ mod outages;
 mod payments;
 mod refusals;
 mod repeats;
+mod sold_out;
 mod stock;
 mod storm;
 mod tokens;

@@ -7,3 +7,5 @@ mod crowd;
 mod gone_callers;
 mod inner;
 mod meters;
+mod sold_out;
+mod till;
