@@ -100,6 +100,12 @@ impl Process {
         }
     }
 
+    /// Where it listens, as `address:port`.
+    pub fn address(&self) -> String {
+        let address = self.base.strip_prefix("http://");
+        address.expect("how it begins").to_owned()
+    }
+
     /// A client of this process, with connections of its own.
     pub fn shop(&self) -> Shop {
         Shop::at(&self.base)

@@ -135,6 +135,14 @@ impl Site {
         self.with("SECKILL_GATE", &url)
     }
 
+    /// Starts one more process, which has a way of its own to Redis.
+    pub async fn start_with_redis_behind(&self, proxy: &Proxy) -> Process {
+        let url = through(proxy, &self.real().redis_url);
+        let mut settings = self.settings.clone();
+        settings.push(("SECKILL_GATE".to_owned(), url));
+        started(Process::start(self.program, &settings, new_log()).await)
+    }
+
     /// Processes started from now on reach the database through this proxy, which can read along.
     #[must_use]
     pub fn with_mysql_behind(self, proxy: &Proxy) -> Self {
@@ -156,9 +164,7 @@ impl Site {
 
     /// Starts one more process, and waits until it is ready.
     pub async fn start(&self) -> Process {
-        Process::start(self.program, &self.settings, new_log())
-            .await
-            .unwrap_or_else(|error| panic!("the service does not start: {error}"))
+        started(Process::start(self.program, &self.settings, new_log()).await)
     }
 
     /// Runs the program once, with these arguments, on the same stores.
@@ -191,6 +197,12 @@ impl Site {
         Gate::connect(&real.redis_url, &real.namespace).await
     }
 
+    /// A look behind the gate of another Redis of this machine, such as a replica.
+    pub async fn gate_at(&self, port: u16) -> Gate {
+        let url = format!("redis://127.0.0.1:{port}");
+        Gate::connect(&url, &self.real().namespace).await
+    }
+
     /// A look into the ledger.
     pub async fn ledger(&self) -> Ledger {
         Ledger::connect(self.real().database.url()).await
@@ -218,6 +230,10 @@ impl Drop for Site {
             eprintln!("--- the process says\n{}", process.log_tail());
         }
     }
+}
+
+fn started(process: Result<Process, String>) -> Process {
+    process.unwrap_or_else(|error| panic!("the service does not start: {error}"))
 }
 
 async fn fresh(servers: &RealStack) -> Arc<Real> {

@@ -34,8 +34,9 @@ pub struct PrivateStack {
     pub redis: LocalServer,
     /// The MySQL or MariaDB server: every commit is on disk before it is answered.
     pub mysql: LocalServer,
+    programs: Programs,
     // Last, so that it is removed when the servers have gone.
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl PrivateStack {
@@ -63,8 +64,18 @@ impl PrivateStack {
             stack,
             redis,
             mysql,
-            _folder: folder,
+            programs: programs.clone(),
+            folder,
         })
+    }
+
+    /// Starts one more Redis server, with nothing in it; a test has at most one such.
+    pub async fn another_redis(&self) -> LocalServer {
+        let place = self.folder.path().canonicalize().expect("the folder");
+        let place = place.join("another");
+        let recipe = |port| redis_recipe(&self.programs.redis, &place, port);
+        let started = start_on_some_port(recipe).await;
+        started.unwrap_or_else(|error| panic!("{error}")).0
     }
 }
 

@@ -26,6 +26,8 @@ pub struct LocalServer {
     folder: PathBuf,
     port: u16,
     url: String,
+    /// Added to the environment of the next start.
+    environment: Mutex<Vec<(String, String)>>,
     child: Mutex<Option<Child>>,
 }
 
@@ -71,6 +73,7 @@ impl LocalServer {
             folder,
             port,
             url,
+            environment: Mutex::default(),
             child: Mutex::new(None),
         }
     }
@@ -131,6 +134,15 @@ impl LocalServer {
             .unwrap_or_else(|error| panic!("{error}"));
     }
 
+    /// Sets a variable of the environment for all starts to come.
+    pub fn set_environment(&self, name: &str, value: &str) {
+        let mut environment = self
+            .environment
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        environment.push((name.to_owned(), value.to_owned()));
+    }
+
     /// [`kill`](Self::kill) and [`start`](Self::start).
     pub async fn restart(&self) {
         self.kill().await;
@@ -165,8 +177,13 @@ impl LocalServer {
     }
 
     fn spawn(&self) -> Result<(), String> {
+        let environment = self
+            .environment
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let child = Command::new(&self.program)
             .args(&self.args)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

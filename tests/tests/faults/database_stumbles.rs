@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use seckill_tests::harness::{Fate, Offer, buyer};
 
-use crate::redis_refuses::refused;
 use crate::row::Row;
-use crate::scene::{Scene, sells, until};
+use crate::scene::{Scene, refused, sells, until};
 
 /// For how many seconds the database is away; a minute in a long run.
 const AWAY_S: &str = "SECKILL_TEST_AWAY_S";
@@ -34,7 +33,7 @@ async fn f19_the_database_is_away_until_the_backlog_is_full() {
     let down = tokio::time::Instant::now();
     let reached = scene.mysql.reached();
     let sold = load.granted();
-    refused(&scene.history, &process, "the backlog is full").await;
+    refused(&scene.history).await;
     let in_flight = scene.in_flight().await;
     row.struck("SIGKILL of the database", in_flight);
     assert!(in_flight >= 150, "{in_flight} in flight");

@@ -6,9 +6,11 @@
 //! the end. What was driven goes into `target/test-report/faults.md`.
 
 mod database_stumbles;
+mod failover;
 mod matrix;
 mod memory_lost;
 mod network;
+mod network_is_bad;
 mod redis_refuses;
 mod required;
 mod row;

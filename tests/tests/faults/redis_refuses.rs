@@ -5,19 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use seckill_domain::VoucherId;
-use seckill_tests::harness::{Event, History, Offer, Process, Shop, Told, buyer, buyers};
+use seckill_tests::harness::{Offer, Shop, Told, buyer, buyers};
 
 use crate::row::Row;
-use crate::scene::{Scene, insist, order_of, sells, until};
-
-/// Purchases that were told to come back later.
-fn put_off(events: &[Event]) -> usize {
-    let is_put_off = |event: &&Event| match &event.told {
-        Told::Purchase(answer) => matches!(answer.code(), "unavailable" | "overloaded"),
-        _ => false,
-    };
-    events.iter().filter(is_put_off).count()
-}
+use crate::scene::{Scene, insist, order_of, put_off, refused, sells};
 
 /// The scripts are thrown out of Redis every 100 ms: whoever calls brings his along.
 #[tokio::test]
@@ -153,7 +144,7 @@ async fn f17_memory_is_used_up() {
     let held = scene.pile_up(&ledger, 20).await;
     row.struck("maxmemory", scene.in_flight().await);
     set_maxmemory(&scene, "1mb").await;
-    refused(&scene.history, &process, "no memory").await;
+    refused(&scene.history).await;
     // With everybody gone, whoever comes is refused, and nothing at all is changed by it.
     load.stop().await;
     let before = contents(&scene, "").await;
@@ -173,16 +164,4 @@ async fn set_maxmemory(scene: &Scene, bytes: &str) {
     let mut set = redis::cmd("CONFIG");
     set.arg("SET").arg("maxmemory").arg(bytes);
     scene.gate().await.run::<()>(&set).await;
-}
-
-/// Waits until buyers are told to come back later.
-pub(crate) async fn refused(history: &History, process: &Process, why: &str) {
-    let before = put_off(&history.events());
-    until(why, async || {
-        let more = put_off(&history.events()) - before;
-        (more >= 5)
-            .then_some(())
-            .ok_or(format!("{more} put off\n{}", process.log().len()))
-    })
-    .await;
 }

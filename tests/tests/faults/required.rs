@@ -130,18 +130,18 @@ pub(crate) const ROWS: &[Required] = &[
     Required {
         row: "F13",
         fault: "a replica is promoted that is 500 ms behind",
-        promises: "",
-        tests: &[],
+        promises: "I2 I3 I4",
+        tests: &["faults::failover::f13_a_replica_that_is_behind_is_promoted"],
         controls: &[],
-        note: "not written yet",
+        note: "promoted by the test, with REPLICAOF NO ONE, and the processes are led there by the proxy: the service follows no Sentinel",
     },
     Required {
         row: "F14",
         fault: "the old primary is back after a partition, and a client still writes to it",
-        promises: "",
-        tests: &[],
+        promises: "I2 I3 I4",
+        tests: &["faults::failover::f14_the_old_primary_is_back_and_is_still_written_to"],
         controls: &[],
-        note: "not written yet",
+        note: "while both sides have a primary, each gate grants what the ledger may have to reject, with a reason; once the old one is a replica it accepts nothing",
     },
     Required {
         row: "F15",
@@ -209,10 +209,10 @@ pub(crate) const ROWS: &[Required] = &[
     Required {
         row: "F22",
         fault: "clients go away at random moments",
-        promises: "",
-        tests: &[],
+        promises: "I1 I5",
+        tests: &["faults::network_is_bad::f22_clients_hang_up_at_any_moment"],
         controls: &[],
-        note: "not written yet",
+        note: "1,500 clients, as fast as a debug build serves them",
     },
     Required {
         row: "F23",
@@ -287,10 +287,10 @@ pub(crate) const ROWS: &[Required] = &[
     Required {
         row: "F30",
         fault: "twice the load, slow clients, and one buyer with thousands of calls a second",
-        promises: "",
-        tests: &[],
+        promises: "I1 I9",
+        tests: &["faults::network_is_bad::f30_overload_slow_clients_and_one_who_never_stops"],
         controls: &[],
-        note: "not written yet",
+        note: "what is served and how fast, G10 among it, is for the benchmark ([performance.md](performance.md)) to say",
     },
     Required {
         row: "F31",
@@ -306,9 +306,9 @@ pub(crate) const ROWS: &[Required] = &[
     Required {
         row: "F32",
         fault: "50 ms and lost packets to Redis, 40 ms to MySQL",
-        promises: "",
-        tests: &[],
+        promises: "I1 to I9",
+        tests: &["faults::network_is_bad::f32_far_servers_and_lost_packets"],
         controls: &[],
-        note: "not written yet",
+        note: "a lost packet is one that comes 200 ms later; fewer calls than orders is asserted, throughput is not",
     },
 ];

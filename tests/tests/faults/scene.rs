@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId, VoucherId};
 use seckill_tests::harness::{
-    Gate, HeldWriters, History, Ledger, Load, Process, Proxy, Purchase, Shop, Site, Verdict, audit,
-    eventually,
+    Event, Gate, HeldWriters, History, Ledger, Load, Process, Proxy, Purchase, Shop, Site, Told,
+    Verdict, audit, eventually,
 };
 
 use crate::PROGRAM;
@@ -81,38 +81,17 @@ impl Scene {
 
     /// What the gate decided and the ledger is not known to have, by the gate's own books.
     pub(crate) async fn in_flight(&self) -> i64 {
-        let gate = self.gate().await;
-        let metas = gate.keys().await.into_keys();
-        let mut behind = 0;
-        for meta in metas.filter(|name| name.ends_with(":meta")) {
-            let (seq, applied): (Option<i64>, Option<i64>) = gate
-                .run(redis::cmd("HMGET").arg(meta).arg(&["seq", "applied"]))
-                .await;
-            behind += seq.unwrap_or(0) - applied.unwrap_or(0);
-        }
-        behind
+        in_flight(&self.gate().await).await
     }
 
     /// Entries that were delivered to some consumer and not acknowledged.
     pub(crate) async fn pending(&self) -> u64 {
-        let mut pending = 0;
-        let gate = self.gate().await;
-        for stream in gate.keys_of_type("stream").await {
-            let groups = gate.pending(&stream).await;
-            pending += groups.iter().map(|(_, count)| count).sum::<u64>();
-        }
-        pending
+        pending(&self.gate().await).await
     }
 
     /// Waits until nothing is on its way.
     pub(crate) async fn drained(&self) {
-        until("stream and pending list drain", async || {
-            let (in_flight, pending) = (self.in_flight().await, self.pending().await);
-            let none = in_flight == 0 && pending == 0;
-            none.then_some(())
-                .ok_or(format!("{in_flight} in flight, {pending} pending"))
-        })
-        .await;
+        drained(&self.gate().await).await;
     }
 
     /// Holds the writers until the crowd has so many orders in flight.
@@ -130,10 +109,52 @@ impl Scene {
 
     /// The checker's verdict, once all is quiet.
     pub(crate) async fn judged(&self, process: &Process, vouchers: &[VoucherId]) -> Verdict {
-        self.drained().await;
+        let gate = self.gate().await;
+        self.judged_at(process, vouchers, &gate).await
+    }
+
+    /// The same, of a deployment that has moved to another Redis.
+    pub(crate) async fn judged_at(
+        &self,
+        process: &Process,
+        vouchers: &[VoucherId],
+        gate: &Gate,
+    ) -> Verdict {
+        drained(gate).await;
         let ledger = self.ledger().await;
         audit(&process.shop(), &self.history, vouchers, Some(&ledger)).await
     }
+}
+
+async fn in_flight(gate: &Gate) -> i64 {
+    let metas = gate.keys().await.into_keys();
+    let mut behind = 0;
+    for meta in metas.filter(|name| name.ends_with(":meta")) {
+        let mut counts = redis::cmd("HMGET");
+        counts.arg(meta).arg(&["seq", "applied"]);
+        let (seq, applied): (Option<i64>, Option<i64>) = gate.run(&counts).await;
+        behind += seq.unwrap_or(0) - applied.unwrap_or(0);
+    }
+    behind
+}
+
+async fn pending(gate: &Gate) -> u64 {
+    let mut pending = 0;
+    for stream in gate.keys_of_type("stream").await {
+        let groups = gate.pending(&stream).await;
+        pending += groups.iter().map(|(_, count)| count).sum::<u64>();
+    }
+    pending
+}
+
+async fn drained(gate: &Gate) {
+    until("stream and pending list drain", async || {
+        let (in_flight, pending) = (in_flight(gate).await, pending(gate).await);
+        let none = in_flight == 0 && pending == 0;
+        none.then_some(())
+            .ok_or(format!("{in_flight} in flight, {pending} pending"))
+    })
+    .await;
 }
 
 /// Looks until it is there, and panics if it does not come about.
@@ -153,6 +174,25 @@ pub(crate) async fn sells(load: &Load, more: usize) {
         (granted >= goal)
             .then_some(())
             .ok_or(format!("{granted} of {goal}"))
+    })
+    .await;
+}
+
+/// Purchases that were told to come back later.
+pub(crate) fn put_off<'a>(events: impl IntoIterator<Item = &'a Event>) -> usize {
+    let is_put_off = |event: &&Event| match &event.told {
+        Told::Purchase(answer) => matches!(answer.code(), "unavailable" | "overloaded"),
+        _ => false,
+    };
+    events.into_iter().filter(is_put_off).count()
+}
+
+/// Waits until buyers are told to come back later.
+pub(crate) async fn refused(history: &History) {
+    let before = put_off(&history.events());
+    until("buyers are put off", async || {
+        let more = put_off(&history.events()) - before;
+        (more >= 5).then_some(()).ok_or(format!("{more}"))
     })
     .await;
 }

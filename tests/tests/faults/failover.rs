@@ -1,0 +1,172 @@
+//! A replica of Redis that lags behind is promoted, and the old primary comes back (F13, F14).
+//!
+//! The test promotes (`REPLICAOF NO ONE`) and leads the processes to the new primary, as a name or a
+//! virtual address does: the service takes the address of one Redis and follows no Sentinel.
+
+use std::time::Duration;
+
+use seckill_domain::VoucherId;
+use seckill_tests::harness::{Gate, Load, Offer, Process, Proxy, Told, Weather};
+use seckill_tests::stack::LocalServer;
+
+use crate::row::Row;
+use crate::scene::{Scene, put_off, sells, until};
+
+/// How far the replica is behind.
+const BEHIND: Duration = Duration::from_millis(500);
+
+/// A replica of the scene's Redis, behind a slow link.
+struct Replica {
+    server: LocalServer,
+    link: Proxy,
+}
+
+impl Replica {
+    async fn of(scene: &Scene) -> Self {
+        let server = scene.site.servers().another_redis().await;
+        let link = scene.site.proxy_to_redis().await;
+        let replica = Self { server, link };
+        replica.follow(scene, replica.link.port()).await;
+        replica.link.weather(Weather::far(BEHIND));
+        replica
+    }
+
+    async fn gate(&self, scene: &Scene) -> Gate {
+        scene.site.gate_at(self.server.port()).await
+    }
+
+    async fn follow(&self, scene: &Scene, port: u16) {
+        let gate = scene.site.gate_at(self.server.port()).await;
+        follow(&gate, port).await;
+    }
+
+    /// It is cut off from its primary, with what is on the way to it, and takes its place.
+    async fn promote(&self, scene: &Scene) {
+        self.link.hold();
+        let mut alone = redis::cmd("REPLICAOF");
+        alone.arg("NO").arg("ONE");
+        self.gate(scene).await.run::<()>(&alone).await;
+        self.link.cut();
+    }
+}
+
+/// Has a server follow another, and waits until it does.
+async fn follow(gate: &Gate, port: u16) {
+    let mut follow = redis::cmd("REPLICAOF");
+    follow.arg("127.0.0.1").arg(port);
+    gate.run::<()>(&follow).await;
+    until("the replica follows", async || {
+        let info: String = gate.run(redis::cmd("INFO").arg("replication")).await;
+        let up = info.contains("master_link_status:up");
+        up.then_some(()).ok_or(info)
+    })
+    .await;
+}
+
+async fn decided(gate: &Gate) -> i64 {
+    let keys = gate.keys().await;
+    let meta = keys.keys().find(|name| name.ends_with(":meta"));
+    let meta = meta.expect("the partition's books");
+    gate.run(redis::cmd("HGET").arg(meta).arg("seq")).await
+}
+
+struct Sale {
+    process: Process,
+    voucher: VoucherId,
+    load: Load,
+}
+
+async fn busy(scene: &Scene) -> Sale {
+    let process = scene.start().await;
+    let voucher = process.shop().sell(&Offer::of(5_000)).await;
+    let load = scene.load(&[&process], voucher, 8);
+    sells(&load, 50).await;
+    Sale {
+        process,
+        voucher,
+        load,
+    }
+}
+
+/// What was decided in the last half second is not on the new primary: some of it the ledger has,
+/// some of it only the process that answered.
+#[tokio::test]
+async fn f13_a_replica_that_is_behind_is_promoted() {
+    let mut row = Row::begin();
+    let Some(scene) = Scene::set().await else {
+        return row.skipped("only memory was asked for");
+    };
+    let sale = busy(&scene).await;
+    let replica = Replica::of(&scene).await;
+    sells(&sale.load, 50).await;
+    let ledger = scene.ledger().await;
+    let held = scene.pile_up(&ledger, 20).await;
+    let in_flight = scene.in_flight().await;
+    replica.promote(&scene).await;
+    let lost = decided(&scene.gate().await).await - decided(&replica.gate(&scene).await).await;
+    row.struck("a replica that is behind is promoted", in_flight.min(lost));
+    scene.redis.aim_at(replica.server.port());
+    assert!(scene.redis.cut() > 0, "nobody was connected");
+    held.release().await;
+    let shop = sale.process.shop();
+    until("the partition begins a new epoch", async || {
+        let log = sale.process.log();
+        let noticed = log.contains("begins a new epoch");
+        noticed.then_some(()).ok_or(String::new())
+    })
+    .await;
+    sells(&sale.load, 50).await;
+    sale.load.stop().await;
+    shop.balanced(sale.voucher).await;
+    let new = replica.gate(&scene).await;
+    let verdict = scene.judged_at(&sale.process, &[sale.voucher], &new).await;
+    row.held(&verdict);
+}
+
+/// A partition of the network: one process and a promoted replica on one side, the old primary and
+/// another process on the other. Both sell. Then the old primary is made a replica, and refuses
+/// whoever still writes to it; and then everybody is led to the new one.
+#[tokio::test]
+async fn f14_the_old_primary_is_back_and_is_still_written_to() {
+    let mut row = Row::begin();
+    let Some(scene) = Scene::set().await else {
+        return row.skipped("only memory was asked for");
+    };
+    let sale = busy(&scene).await;
+    // The one that goes on with the old primary has a way of its own to it.
+    let old_way = scene.site.proxy_to_redis().await;
+    let behind = scene.site.start_with_redis_behind(&old_way).await;
+    let old_load = scene.load(&[&behind], sale.voucher, 8);
+    let replica = Replica::of(&scene).await;
+    sells(&sale.load, 50).await;
+    let in_flight = decided(&scene.gate().await).await - decided(&replica.gate(&scene).await).await;
+    replica.promote(&scene).await;
+    scene.redis.aim_at(replica.server.port());
+    scene.redis.cut();
+    row.struck("a partition with a primary on each side", in_flight);
+    let (old, new) = (scene.gate().await, replica.gate(&scene).await);
+    sells(&sale.load, 100).await;
+    sale.load.stop().await;
+
+    // The old one comes back as a replica, and is still written to.
+    follow(&old, replica.server.port()).await;
+    let since = scene.history.now();
+    until("whoever writes to a replica is refused", async || {
+        let events = scene.history.events();
+        let refused = put_off(events.iter().filter(|event| event.begun > since));
+        (refused >= 10).then_some(()).ok_or(format!("{refused}"))
+    })
+    .await;
+    let events = scene.history.events();
+    let granted = events.iter().filter(|event| {
+        let is_grant = matches!(&event.told, Told::Purchase(told) if told.granted().is_some());
+        event.begun > since && is_grant
+    });
+    assert_eq!(granted.count(), 0, "a replica has accepted orders");
+    old_way.aim_at(replica.server.port());
+    old_way.cut();
+    sells(&old_load, 50).await;
+    old_load.stop().await;
+    let verdict = scene.judged_at(&sale.process, &[sale.voucher], &new).await;
+    row.held_with_rejections(&verdict);
+}
