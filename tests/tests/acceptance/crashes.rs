@@ -151,6 +151,20 @@ async fn a_rolling_restart_fails_nobody(site: Site) {
     let shop = running[0].shop();
     let verdict = audit(&shop, &history, &[voucher], Some(&ledger)).await;
     verdict.assert_holds().assert_none_rejected();
+    nothing_is_pending(&site).await;
+}
+
+/// Those who went have left nothing behind that only they would ever acknowledge.
+async fn nothing_is_pending(site: &Site) {
+    let gate = site.gate().await;
+    for stream in gate.keys_of_type("stream").await {
+        eventually("nothing is pending", Duration::from_secs(10), async || {
+            let pending = gate.pending(&stream).await;
+            let none = pending.iter().all(|(_, count)| *count == 0);
+            none.then_some(()).ok_or(format!("{pending:?}"))
+        })
+        .await;
+    }
 }
 
 /// In memory nothing is left to be checked afterwards, but it stops as orderly.

@@ -5,8 +5,10 @@
 //! everybody asked and was told, and has the checker judge that with what is in Redis and MySQL at
 //! the end. What was driven goes into `target/test-report/faults.md`.
 
+mod clocks;
 mod database_stumbles;
 mod failover;
+mod full_disk;
 mod matrix;
 mod memory_lost;
 mod network;

@@ -118,7 +118,7 @@ async fn f30_overload_slow_clients_and_one_who_never_stops() {
     let load = scene.load(&[&process], voucher, 32);
     sells(&load, 20).await;
     let mut slow = slow_clients(&process.address(), SLOW).await;
-    let pressing = one_who_never_stops(process.shop(), voucher, 60);
+    let pressing = one_who_never_stops(process.shop(), voucher, 20);
     let (limited, others) = pressing.await;
     row.struck(
         "slow clients, and one who never stops",
@@ -171,7 +171,7 @@ async fn f32_far_servers_and_lost_packets() {
     scene.redis.weather(bad);
     scene.mysql.weather(Weather::far(Duration::from_millis(20)));
     let (calls, sold) = (script_calls(&scene).await, load.granted());
-    sells(&load, 600).await;
+    sells(&load, 400).await;
     row.struck(
         "50 ms and lost packets to Redis, 40 ms to MySQL",
         scene.in_flight().await,
