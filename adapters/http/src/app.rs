@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderValue, Request, StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
 use axum::{BoxError, Router};
 use futures::FutureExt as _;
@@ -59,7 +59,8 @@ impl HttpApp {
         settings: HttpSettings,
         stopping: CancellationToken,
     ) -> Self {
-        let (routes, document) = router::routes();
+        let (routes, document) = router::routes(settings.surface);
+        let surface = settings.surface;
         let in_flight = Semaphore::new(settings.in_flight_max.min(Semaphore::MAX_PERMITS));
         let ctx = Arc::new(Context {
             rates: RateLimits::new(&settings.rates),
@@ -74,7 +75,7 @@ impl HttpApp {
             stopping,
         });
         Self(Arc::new(Inner {
-            router: router::assemble(routes, &document).with_state(ctx.clone()),
+            router: router::assemble(routes, &document, surface).with_state(ctx.clone()),
             ctx,
             ids: RequestIds::new(),
             failures: FailureLog::default(),
@@ -168,6 +169,11 @@ impl Inner {
         &self,
         request: &Request<Body>,
     ) -> Result<Option<tokio::sync::SemaphorePermit<'_>>, Problem> {
+        // Whoever leaves it out, or gives two, is understood differently by different proxies.
+        let hosts = request.headers().get_all(header::HOST).iter().count();
+        if hosts != 1 && request.version() == Version::HTTP_11 {
+            return Err(Problem::MalformedRequest);
+        }
         if ALWAYS_ANSWERED.contains(&request.uri().path()) {
             return Ok(None);
         }

@@ -38,4 +38,4 @@ pub use health::Vitals;
 pub use metrics::{MetricSheet, MetricSource};
 pub use openapi::openapi_json;
 pub use serve::serve;
-pub use settings::{HttpSettings, Rates};
+pub use settings::{HttpSettings, Rates, Surface};

@@ -22,10 +22,11 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::context::Ctx;
 use crate::health::Readiness;
 use crate::problem::{FieldError, PROBLEM_JSON, Problem, ProblemBody};
+use crate::settings::Surface;
 
 /// The document as JSON.
 pub fn openapi_json() -> String {
-    let (_, document) = crate::router::routes();
+    let (_, document) = crate::router::routes(Surface::Everything);
     document.to_pretty_json().unwrap_or_default()
 }
 
@@ -161,6 +162,7 @@ fn common_problems(operation: &Operation) -> Vec<Problem> {
             cause: None,
         },
         Problem::Overloaded,
+        Problem::MalformedRequest,
     ];
     if operation
         .security

@@ -3,9 +3,21 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+/// Which routes there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Surface {
+    /// The whole API, its document and its pages.
+    #[default]
+    Everything,
+    /// Health and metrics; whatever else is asked for is 404.
+    Operations,
+}
+
 /// Limits of the HTTP edge. [`HttpSettings::default`] is what the documentation promises.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
+    /// Which routes there are.
+    pub surface: Surface,
     /// Longest request body in bytes, but for those that describe a voucher; beyond it 413.
     pub body_bytes_max: usize,
     /// Longest request body that describes a voucher, in bytes; beyond it 413. Its texts may be
@@ -16,7 +28,7 @@ pub struct HttpSettings {
     /// How long a request may take; beyond it 503. A command goes on in the background.
     pub request_deadline: Duration,
     /// How long the head of a request may take to arrive once it has begun, and the first one of a
-    /// connection at all; beyond it the connection is closed.
+    /// connection at all; beyond it 408 if something of it came, and the connection is closed.
     pub header_timeout: Duration,
     /// How long a connection may be idle between requests; beyond it it is closed. Longer than what
     /// is usual for load balancers, who must be the first to close.
@@ -50,6 +62,7 @@ pub struct HttpSettings {
 impl Default for HttpSettings {
     fn default() -> Self {
         Self {
+            surface: Surface::Everything,
             body_bytes_max: 4_096,
             long_body_bytes_max: 32_768,
             body_timeout: Duration::from_secs(3),

@@ -129,7 +129,8 @@ pub(crate) enum OrderIds {
 #[command(next_help_heading = "Authentication")]
 pub(crate) struct AuthArgs {
     /// The secret of HS256 tokens, at least 32 bytes; built in for the in-memory profile, required
-    /// for the real one
+    /// for the real one. Tokens hold 5 seconds longer than they say, and from 5 seconds earlier,
+    /// for clocks that differ
     #[arg(
         long,
         env = "SECKILL_AUTH_SECRET",
@@ -169,6 +170,11 @@ pub(crate) struct PaymentArgs {
         hide_env_values = true
     )]
     pub(crate) payments_secret: Option<Secret>,
+    /// How far the timestamp of a notification may be from the time here, in seconds; beyond it it
+    /// is answered 401 (1 to 86400)
+    #[arg(long, env = "SECKILL_PAYMENTS_TOLERANCE_S", value_name = "S", default_value = "300",
+          value_parser = value_parser!(u64).range(1..=86_400))]
+    pub(crate) payments_tolerance_s: u64,
 }
 
 /// The algorithm of a public key.
@@ -241,6 +247,22 @@ pub(crate) struct HttpArgs {
         default_value = "0"
     )]
     pub(crate) rate_address: u32,
+    /// Most event streams, never more than half of the connections; beyond it 503 (0 to 1000000)
+    #[arg(long, env = "SECKILL_STREAMS_MAX", value_name = "COUNT", default_value = "4096",
+          value_parser = value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) streams_max: u32,
+    /// Most event streams of one buyer; beyond it 429 (1 to 1000)
+    #[arg(long, env = "SECKILL_STREAMS_PER_BUYER_MAX", value_name = "COUNT", default_value = "8",
+          value_parser = value_parser!(u32).range(1..=1_000))]
+    pub(crate) streams_per_buyer_max: u32,
+    /// How often an event stream without news says that it is still there, in seconds (1 to 3600)
+    #[arg(long, env = "SECKILL_STREAM_HEARTBEAT_S", value_name = "S", default_value = "10",
+          value_parser = value_parser!(u64).range(1..=3_600))]
+    pub(crate) stream_heartbeat_s: u64,
+    /// How long an event stream lasts until the client has to come again, in seconds (1 to 86400)
+    #[arg(long, env = "SECKILL_STREAM_LASTS_S", value_name = "S", default_value = "600",
+          value_parser = value_parser!(u64).range(1..=86_400))]
+    pub(crate) stream_lasts_s: u64,
     /// How long a stop waits for what was begun, in seconds (0 to 600)
     #[arg(long, env = "SECKILL_STOP_PATIENCE_S", value_name = "S", default_value = "10",
           value_parser = value_parser!(u64).range(0..=600))]

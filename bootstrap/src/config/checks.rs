@@ -71,7 +71,7 @@ impl Config {
             engine,
             auth,
             notices: args.payments.check(in_memory)?,
-            http: args.http.settings(),
+            http: args.http.settings(&args.payments),
             log: args.log.check()?,
         })
     }
@@ -255,13 +255,18 @@ fn pem(key: &str) -> Result<String, BadSetting> {
 }
 
 impl HttpArgs {
-    fn settings(&self) -> HttpSettings {
+    fn settings(&self, payments: &PaymentArgs) -> HttpSettings {
         HttpSettings {
             body_bytes_max: self.body_bytes_max as usize,
             request_deadline: Duration::from_millis(self.request_deadline_ms),
             header_timeout: Duration::from_millis(self.header_timeout_ms),
             connections_max: self.connections_max as usize,
             in_flight_max: self.requests_max as usize,
+            notice_tolerance: Duration::from_secs(payments.payments_tolerance_s),
+            streams_max: self.streams_max as usize,
+            streams_per_buyer_max: self.streams_per_buyer_max as usize,
+            stream_heartbeat: Duration::from_secs(self.stream_heartbeat_s),
+            stream_lasts: Duration::from_secs(self.stream_lasts_s),
             stop_patience: Duration::from_secs(self.stop_patience_s),
             rates: Rates {
                 purchases_per_s: self.rate_purchases,

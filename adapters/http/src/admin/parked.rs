@@ -14,7 +14,7 @@ use crate::context::Ctx;
 use crate::extract::{self, Admin, MessageParam, MessagePath, PageOf};
 use crate::openapi;
 use crate::problem::Problem;
-use crate::wire::{Cursor, Id, Instant, PageQuery, UserId};
+use crate::wire::{Cursor, Id, Instant, PageQuery, UserId, text};
 
 pub(super) fn routes() -> OpenApiRouter<Ctx> {
     let mut routes = OpenApiRouter::default()
@@ -210,9 +210,9 @@ async fn replay_parked(
 #[schema(as = Discard)]
 #[serde(deny_unknown_fields)]
 struct DiscardBody {
-    /// Why, in your words; the message keeps it.
+    // The message keeps it.
     #[validate(custom(function = "in_words"))]
-    #[schema(min_length = 1, max_length = 200, example = "left behind by a test")]
+    #[schema(schema_with = text::reason)]
     reason: String,
 }
 

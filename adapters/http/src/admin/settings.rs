@@ -9,8 +9,9 @@ use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 use validator::Validate;
 
+use crate::extract::{whole, whole_if_given};
 use crate::problem::Problem;
-use crate::wire::Instant;
+use crate::wire::{Instant, text};
 
 /// A voucher to create.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
@@ -22,24 +23,27 @@ use crate::wire::Instant;
 }))]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewVoucherBody {
-    #[schema(min_length = 1, max_length = 200, example = "Dinner for two")]
+    #[schema(schema_with = text::title)]
     title: String,
     #[serde(default)]
-    #[schema(max_length = 2_000, example = "Any evening but Sunday")]
+    #[schema(schema_with = text::description)]
     description: Option<String>,
     /// What a unit is worth, in minor units.
+    #[serde(deserialize_with = "whole")]
     #[schema(maximum = 1_000_000_000_000_u64, example = 10_000)]
     face_value_minor: u64,
     /// What a unit costs, in minor units.
+    #[serde(deserialize_with = "whole")]
     #[schema(maximum = 1_000_000_000_000_u64, example = 8_000)]
     price_minor: u64,
     /// ISO 4217.
     #[schema(pattern = "^[A-Z]{3}$", example = "CNY")]
     currency: String,
+    #[serde(deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 100_000_000, example = 100)]
     total_units: u32,
     /// Most units one buyer may have.
-    #[serde(default = "per_buyer_limit")]
+    #[serde(default = "per_buyer_limit", deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 1_000, default = 1)]
     per_buyer_limit: u32,
     /// First instant of the sale; may lie in the past.
@@ -47,11 +51,11 @@ pub(super) struct NewVoucherBody {
     /// First instant after the sale.
     closes_at: Instant,
     /// How long an order may stay unpaid, in seconds.
-    #[serde(default = "payment_window_s")]
+    #[serde(default = "payment_window_s", deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 86_400, default = 900)]
     payment_window_s: u32,
     /// Most buyers who may wait; 0 for no waitlist.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(maximum = 1_000_000, default = 0)]
     waitlist_capacity: u32,
 }
@@ -99,27 +103,22 @@ impl TryFrom<NewVoucherBody> for NewVoucher {
 #[serde(deny_unknown_fields)]
 pub(super) struct AmendmentBody {
     #[serde(default, deserialize_with = "given")]
-    #[schema(
-        nullable = false,
-        min_length = 1,
-        max_length = 200,
-        example = "Dinner for two"
-    )]
+    #[schema(schema_with = text::title)]
     title: Option<String>,
-    /// Null or an empty one removes it.
+    // Null or an empty one removes it.
     #[serde(default, deserialize_with = "text_or_none")]
-    #[schema(max_length = 2_000, example = "Any evening")]
+    #[schema(schema_with = text::description)]
     description: Option<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "whole_if_given")]
     #[schema(nullable = false, maximum = 1_000_000_000_000_u64, example = 10_000)]
     face_value_minor: Option<u64>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "whole_if_given")]
     #[schema(nullable = false, maximum = 1_000_000_000_000_u64, example = 8_000)]
     price_minor: Option<u64>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "whole_if_given")]
     #[schema(nullable = false, minimum = 1, maximum = 100_000_000, example = 100)]
     total_units: Option<u32>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "whole_if_given")]
     #[schema(nullable = false, minimum = 1, maximum = 1_000, example = 1)]
     per_buyer_limit: Option<u32>,
     #[serde(default, deserialize_with = "given")]
@@ -128,10 +127,10 @@ pub(super) struct AmendmentBody {
     #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false)]
     closes_at: Option<Instant>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "whole_if_given")]
     #[schema(nullable = false, minimum = 1, maximum = 86_400, example = 900)]
     payment_window_s: Option<u32>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "whole_if_given")]
     #[schema(nullable = false, maximum = 1_000_000, example = 50)]
     waitlist_capacity: Option<u32>,
 }

@@ -16,6 +16,7 @@ use crate::extract::{self, Admin, Key, KeyHeader, VoucherParam, VoucherPath};
 use crate::openapi;
 use crate::problem::Problem;
 use crate::vouchers::VoucherBody;
+use crate::wire::text;
 
 pub(super) fn routes() -> OpenApiRouter<Ctx> {
     let mut routes = OpenApiRouter::default().routes(routes!(adjust_stock));
@@ -41,12 +42,12 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
 #[serde(deny_unknown_fields)]
 struct AdjustmentBody {
     /// Units to add (positive) or to take out (negative); not 0.
+    #[serde(deserialize_with = "extract::whole")]
     #[validate(custom(function = "not_zero"))]
     #[schema(minimum = -100_000_000, maximum = 100_000_000, example = 20)]
     delta: i32,
-    /// Why, in your words.
     #[validate(custom(function = "in_words"))]
-    #[schema(min_length = 1, max_length = 200, example = "the supplier has more")]
+    #[schema(schema_with = text::reason)]
     reason: String,
 }
 

@@ -19,6 +19,7 @@ pub struct NoticeKey(Hmac<Sha256>);
 
 /// Fewest bytes of a secret.
 const SECRET_BYTES_MIN: usize = 32;
+const NOT_SECONDS: &str = "the timestamp is a number of seconds since 1970, in digits";
 /// Bytes of a signature.
 const SIGNATURE_BYTES: usize = 32;
 
@@ -34,9 +35,13 @@ impl NoticeKey {
 
     /// The signature of a body, as the provider makes it.
     pub fn sign(&self, timestamp_s: i64, body: &[u8]) -> String {
+        self.signature(&timestamp_s.to_string(), body)
+    }
+
+    fn signature(&self, timestamp: &str, body: &[u8]) -> String {
         use fmt::Write as _;
 
-        let signed = self.over(&timestamp_s.to_string(), body);
+        let signed = self.over(timestamp, body);
         let mut text = String::with_capacity(2 * SIGNATURE_BYTES);
         for byte in signed.finalize().into_bytes() {
             // Writing to a string does not fail.
@@ -60,11 +65,13 @@ impl NoticeKey {
             .verify_slice(&signature)
             .map_err(|_| "the signature does not fit the timestamp and the body")?;
         // Only now is the timestamp the provider's.
+        let digits = timestamp.bytes().all(|byte| byte.is_ascii_digit());
         let sent_ms = timestamp
             .parse::<i64>()
             .ok()
+            .filter(|_| digits)
             .and_then(|seconds| seconds.checked_mul(1_000))
-            .ok_or("the timestamp is a number of seconds since 1970")?;
+            .ok_or(NOT_SECONDS)?;
         let apart_ms = now.as_millis().abs_diff(sent_ms);
         if u128::from(apart_ms) > tolerance.as_millis() {
             return Err("the timestamp is too far from the time here");
@@ -146,7 +153,10 @@ mod tests {
                 "{seconds}"
             );
         }
-        assert!(verify("", &good, b"{}").is_err());
+        for odd in ["", "+1700000000", "1700000000.0", " 1700000000"] {
+            let said = verify(odd, &key.signature(odd, b"{}"), b"{}");
+            assert_eq!(said, Err(NOT_SECONDS), "{odd:?}");
+        }
         let other = NoticeKey::new(&[7; 32]).unwrap().sign(1_700_000_000, b"{}");
         assert!(verify("1700000000", &other, b"{}").is_err());
     }

@@ -9,9 +9,10 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+use utoipa::PartialSchema;
 use validator::{Validate, ValidationErrors};
 
-use super::wording;
+use super::{range, wording};
 use crate::context::Ctx;
 use crate::problem::{FieldError, Problem};
 use crate::settings::HttpSettings;
@@ -25,7 +26,7 @@ pub(crate) struct LongJson<T>(pub(crate) T);
 /// A body that may be left out.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Validate> FromRequest<Ctx> for Json<T> {
+impl<T: DeserializeOwned + Validate + PartialSchema> FromRequest<Ctx> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, ctx: &Ctx) -> Result<Self, Problem> {
@@ -41,7 +42,7 @@ impl<T: DeserializeOwned + Validate> FromRequest<Ctx> for Json<T> {
     }
 }
 
-impl<T: DeserializeOwned + Validate> FromRequest<Ctx> for LongJson<T> {
+impl<T: DeserializeOwned + Validate + PartialSchema> FromRequest<Ctx> for LongJson<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, ctx: &Ctx) -> Result<Self, Problem> {
@@ -55,7 +56,9 @@ impl<T: DeserializeOwned + Validate> FromRequest<Ctx> for LongJson<T> {
     }
 }
 
-impl<T: DeserializeOwned + Validate + Default> FromRequest<Ctx> for OptionalJson<T> {
+impl<T: DeserializeOwned + Validate + PartialSchema + Default> FromRequest<Ctx>
+    for OptionalJson<T>
+{
     type Rejection = Problem;
 
     async fn from_request(request: Request, ctx: &Ctx) -> Result<Self, Problem> {
@@ -100,7 +103,7 @@ pub(super) async fn read(
     }
 }
 
-pub(super) fn parse<T: DeserializeOwned + Validate>(
+pub(super) fn parse<T: DeserializeOwned + Validate + PartialSchema>(
     headers: &HeaderMap,
     bytes: &[u8],
 ) -> Result<T, Problem> {
@@ -128,7 +131,7 @@ fn says_json(headers: &HeaderMap) -> bool {
 }
 
 /// Parses once more, slower, to find out what does not fit.
-fn explain<T: DeserializeOwned>(bytes: &[u8]) -> Problem {
+fn explain<T: DeserializeOwned + PartialSchema>(bytes: &[u8]) -> Problem {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let Err(failed) = serde_path_to_error::deserialize::<_, T>(&mut json) else {
         return whole_body("nothing may follow the JSON object");
@@ -142,10 +145,14 @@ fn explain<T: DeserializeOwned>(bytes: &[u8]) -> Problem {
     if let Some(name) = misfit.field {
         path = name;
     }
+    let message = match misfit.is_number.then(|| range::of(&T::schema(), &path)) {
+        Some(Some(allowed)) => allowed,
+        _ => misfit.message,
+    };
     Problem::ValidationFailed(vec![FieldError {
         field: if path == "." { String::new() } else { path },
         code: misfit.code,
-        message: misfit.message,
+        message,
     }])
 }
 

@@ -5,7 +5,9 @@ mod caller;
 mod idempotency_key;
 mod path;
 mod query;
+mod range;
 mod signed;
+mod whole;
 mod wording;
 
 pub(crate) use body::{Json, LongJson, OptionalJson};
@@ -16,3 +18,4 @@ pub(crate) use path::{
 };
 pub(crate) use query::PageOf;
 pub(crate) use signed::{SignatureHeaders, Signed};
+pub(crate) use whole::{whole, whole_if_given};

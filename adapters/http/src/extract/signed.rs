@@ -4,7 +4,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use seckill_application::Effect;
 use serde::de::DeserializeOwned;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, PartialSchema};
 use validator::Validate;
 
 use super::body;
@@ -19,7 +19,8 @@ pub(crate) struct Signed<T>(pub(crate) T);
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it describes Signed, which is read without it")]
 pub(crate) struct SignatureHeaders {
-    /// When it was sent, in whole seconds since 1970. May be five minutes off.
+    /// When it was sent, in whole seconds since 1970. May be five minutes off, unless
+    /// the service is set otherwise.
     #[param(
         rename = "Payment-Timestamp",
         example = "1893456000",
@@ -39,7 +40,7 @@ pub(crate) struct SignatureHeaders {
 const TIMESTAMP: &str = "payment-timestamp";
 const SIGNATURE: &str = "payment-signature";
 
-impl<T: DeserializeOwned + Validate> FromRequest<Ctx> for Signed<T> {
+impl<T: DeserializeOwned + Validate + PartialSchema> FromRequest<Ctx> for Signed<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, ctx: &Ctx) -> Result<Self, Problem> {

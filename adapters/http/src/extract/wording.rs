@@ -8,6 +8,8 @@ pub(super) struct Misfit {
     pub(super) code: &'static str,
     /// What is allowed.
     pub(super) message: String,
+    /// A whole number is wanted; `message` says which its type can hold.
+    pub(super) is_number: bool,
 }
 
 /// Reads what the parser said.
@@ -23,6 +25,7 @@ pub(super) fn misfit(said: &str) -> Misfit {
             field: Some(name.to_owned()),
             code: "unknown",
             message: unknown(rest),
+            is_number: false,
         };
     }
     if let Some((name, _)) = named("missing field `") {
@@ -30,6 +33,7 @@ pub(super) fn misfit(said: &str) -> Misfit {
             field: Some(name.to_owned()),
             code: "required",
             message: "is required".to_owned(),
+            is_number: false,
         };
     }
     if let Some((name, _)) = named("duplicate field `") {
@@ -37,6 +41,7 @@ pub(super) fn misfit(said: &str) -> Misfit {
             field: Some(name.to_owned()),
             code: "invalid",
             message: "is given twice".to_owned(),
+            is_number: false,
         };
     }
     let wanted = said.rsplit_once(", expected ").map(|(_, wanted)| wanted);
@@ -44,6 +49,7 @@ pub(super) fn misfit(said: &str) -> Misfit {
         field: None,
         code: "invalid",
         message: wanted.map_or_else(|| said.to_owned(), kind),
+        is_number: wanted.is_some_and(|wanted| whole(wanted).is_some()),
     }
 }
 
@@ -57,14 +63,23 @@ fn unknown(rest: &str) -> String {
     }
 }
 
+/// What a type of whole numbers can hold.
+fn whole(wanted: &str) -> Option<(i128, i128)> {
+    Some(match wanted {
+        "u16" => (0, u16::MAX.into()),
+        "u32" => (0, u32::MAX.into()),
+        "u64" | "usize" => (0, u64::MAX.into()),
+        "i32" => (i32::MIN.into(), i32::MAX.into()),
+        "i64" => (i64::MIN.into(), i64::MAX.into()),
+        _ => return None,
+    })
+}
+
 fn kind(wanted: &str) -> String {
-    let whole = |min: i128, max: i128| format!("a whole number from {min} to {max}");
+    if let Some((min, max)) = whole(wanted) {
+        return format!("a whole number from {min} to {max}");
+    }
     match wanted {
-        "u16" => whole(0, u16::MAX.into()),
-        "u32" => whole(0, u32::MAX.into()),
-        "u64" | "usize" => whole(0, u64::MAX.into()),
-        "i32" => whole(i32::MIN.into(), i32::MAX.into()),
-        "i64" => whole(i64::MIN.into(), i64::MAX.into()),
         "a string" => "text".to_owned(),
         "a boolean" => "true or false".to_owned(),
         of_type if of_type.starts_with("struct ") => "a JSON object".to_owned(),

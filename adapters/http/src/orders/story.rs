@@ -27,6 +27,8 @@ pub(super) struct Story {
     following: Box<dyn Following>,
     /// The last event that was told.
     told: EventId,
+    /// The last status that was told, or shown by the snapshot.
+    status: Option<OrderStatusWord>,
     ready: VecDeque<Sent>,
     /// By the monotonic clock.
     ends: Duration,
@@ -46,7 +48,8 @@ struct EventBody {
 
 impl Story {
     /// `None` if the buyer has no such order. A client that has `seen` something is told what came
-    /// after it; any other is told how the order is, and what comes after that.
+    /// after it; any other is told how the order is, and what comes after that. An event that the
+    /// order does not have yet was seen by nobody: such a client is shown the order as well.
     pub(super) async fn begin(
         ctx: Ctx,
         place: OpenStream,
@@ -62,22 +65,25 @@ impl Story {
             ctx,
             order,
             following,
-            told: seen.unwrap_or_default(),
+            told: EventId::default(),
+            status: None,
             ready: VecDeque::new(),
             ends,
             _place: place,
         };
         let first = Sent::default().retry(COME_AGAIN);
-        if seen.is_some() {
-            story.ready.push_back(first.comment("going on"));
-            return Ok(Some(story));
-        }
         // The order is looked at after its last event, so that no event is older than what it shows
         // and missing from it.
         story.pass_over().await?;
+        if let Some(seen) = seen.filter(|seen| *seen <= story.told) {
+            story.told = seen;
+            story.ready.push_back(first.comment("going on"));
+            return Ok(Some(story));
+        }
         let Some(view) = story.ctx.api.orders.find(order, buyer).await? else {
             return Ok(None);
         };
+        story.status = Some(view.order.status().into());
         let snapshot = snapshot(first, view, story.told);
         story.ready.extend(snapshot);
         Ok(Some(story))
@@ -91,6 +97,23 @@ impl Story {
             };
             self.told = last.id;
         }
+    }
+
+    /// Nobody hears of the same status twice: a place shows in the snapshot before the ledger has
+    /// it.
+    fn tell(&mut self, event: &Event) {
+        self.told = event.id;
+        let status = match event.what.kind {
+            EventKind::Order(status) => Some(status.into()),
+            // Its payment window runs from now on.
+            EventKind::Promoted => Some(OrderStatusWord::PendingPayment),
+            _ => None,
+        };
+        if status.is_some() && status == self.status {
+            return;
+        }
+        self.status = status.or(self.status);
+        self.ready.extend(sent(event, status));
     }
 
     async fn news(&mut self) -> Result<Vec<Event>, Fault> {
@@ -117,9 +140,8 @@ impl Story {
             }
             match self.news().await {
                 Ok(events) if !events.is_empty() => {
-                    for event in events {
-                        self.told = event.id;
-                        self.ready.extend(sent(&event));
+                    for event in &events {
+                        self.tell(event);
                     }
                     continue;
                 }
@@ -150,13 +172,12 @@ fn snapshot(sent: Sent, view: OrderView, told: EventId) -> Option<Sent> {
 }
 
 /// `None` for what does not happen to orders.
-fn sent(event: &Event) -> Option<Sent> {
+fn sent(event: &Event, status: Option<OrderStatusWord>) -> Option<Sent> {
     let (order, _) = event.what.order?;
-    let (name, status) = match event.what.kind {
-        EventKind::Order(status) => ("status", Some(OrderStatusWord::from(status))),
-        // Its payment window runs from now on.
-        EventKind::Promoted => ("promoted", Some(OrderStatusWord::PendingPayment)),
-        EventKind::RefundRecorded => ("refund_recorded", None),
+    let name = match event.what.kind {
+        EventKind::Order(_) => "status",
+        EventKind::Promoted => "promoted",
+        EventKind::RefundRecorded => "refund_recorded",
         EventKind::VoucherPublished
         | EventKind::VoucherPaused
         | EventKind::VoucherResumed

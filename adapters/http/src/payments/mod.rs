@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use validator::Validate;
 
 use crate::context::Ctx;
-use crate::extract::{SignatureHeaders, Signed};
+use crate::extract::{SignatureHeaders, Signed, whole};
 use crate::openapi;
 use crate::problem::{FieldError, Problem};
 use crate::wire::{Id, RefundReasonWord};
@@ -41,6 +41,7 @@ struct NoticeBody {
     #[schema(value_type = Id)]
     order_id: String,
     /// How much came, in minor units.
+    #[serde(deserialize_with = "whole")]
     amount_minor: u64,
     /// ISO 4217.
     #[schema(pattern = "^[A-Z]{3}$")]

@@ -57,6 +57,10 @@ pub(super) struct PatientIo {
     header_timeout: Duration,
     /// Runs while a head is incomplete and nothing more has come.
     head: Option<Pin<Box<dyn Sleep>>>,
+    /// Something of the head has come.
+    begun: bool,
+    /// The client leaves an answer unread.
+    stuck: bool,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     refusals: Refusals,
 }
@@ -76,6 +80,8 @@ impl PatientIo {
             phase,
             header_timeout,
             head: None,
+            begun: false,
+            stuck: false,
         }
     }
 
@@ -93,6 +99,11 @@ impl PatientIo {
             .head
             .get_or_insert_with(|| TokioTimer::new().sleep(timeout));
         ready!(head.as_mut().poll(context));
+        if self.begun && !self.stuck {
+            // It is short, and nothing else is on its way: it goes out at once or not at all.
+            let late = self.refusals.late();
+            let _ = Pin::new(&mut self.io).poll_write(context, &late)?;
+        }
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -109,6 +120,7 @@ impl Read for PatientIo {
         {
             return self.poll_patience(context);
         }
+        self.begun = true;
         // Whatever comes after an answer begins the next request.
         let begun = self
             .phase
@@ -128,10 +140,13 @@ impl Write for PatientIo {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        if this.phase.is(BUSY) {
-            return Pin::new(&mut this.io).poll_write(context, bytes);
-        }
-        this.refusals.poll_write(&mut this.io, context, bytes)
+        let written = if this.phase.is(BUSY) {
+            Pin::new(&mut this.io).poll_write(context, bytes)
+        } else {
+            this.refusals.poll_write(&mut this.io, context, bytes)
+        };
+        this.stuck = written.is_pending();
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -154,6 +169,8 @@ impl Write for PatientIo {
         if let [only] = parts {
             return self.poll_write(context, only);
         }
-        Pin::new(&mut self.io).poll_write_vectored(context, parts)
+        let written = Pin::new(&mut self.io).poll_write_vectored(context, parts);
+        self.stuck = written.is_pending();
+        written
     }
 }

@@ -50,18 +50,29 @@ impl Refusals {
         Poll::Ready(Ok(bytes.len()))
     }
 
+    /// The refusal of a head that is not complete, after which the connection ends.
+    pub(super) fn late(&self) -> Vec<u8> {
+        self.wording(&Refused {
+            problem: Problem::RequestTimeout,
+            date: "",
+        })
+    }
+
     fn wording(&self, refused: &Refused<'_>) -> Vec<u8> {
         let id = self.app.next_id();
         let id = id.to_str().unwrap_or_default();
         let problem = &refused.problem;
+        let date = match refused.date {
+            "" => String::new(),
+            date => format!("date: {date}\r\n"),
+        };
         let body = serde_json::to_vec(&problem.body("", id)).unwrap_or_default();
         let head = format!(
             "HTTP/1.1 {status}\r\ncontent-type: {PROBLEM_JSON}\r\ncontent-length: {length}\r\n\
              cache-control: no-store\r\nx-content-type-options: nosniff\r\nx-request-id: {id}\r\n\
-             connection: close\r\ndate: {date}\r\n\r\n",
+             connection: close\r\n{date}\r\n",
             status = problem.status(),
             length = body.len(),
-            date = refused.date,
         );
         [head.into_bytes(), body].concat()
     }

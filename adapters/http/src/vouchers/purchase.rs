@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use validator::Validate;
 
 use crate::context::Ctx;
-use crate::extract::{Key, KeyHeader, OptionalJson, Purchaser, VoucherParam, VoucherPath};
+use crate::extract::{Key, KeyHeader, OptionalJson, Purchaser, VoucherParam, VoucherPath, whole};
 use crate::metrics::Outcome;
 use crate::openapi;
 use crate::problem::{Problem, whole_seconds};
@@ -41,7 +41,7 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
 #[schema(as = Purchase, example = json!({"quantity": 1}))]
 struct PurchaseBody {
     /// How many units: all or none.
-    #[serde(default = "one")]
+    #[serde(default = "one", deserialize_with = "whole")]
     #[validate(range(min = 1, max = 1_000_000, message = "1 to 1000000"))]
     #[schema(minimum = 1, maximum = 1_000_000, default = 1)]
     quantity: u32,

@@ -66,8 +66,18 @@ impl PageQuery {
             cursor: None,
         };
         let mut errors = Vec::new();
+        let mut given = Vec::new();
         for pair in query.split('&') {
-            match pair.split_once('=').unwrap_or((pair, "")) {
+            let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
+            if ["limit", "cursor"].contains(&name) {
+                // Whichever of the two were taken, a proxy on the way may have taken the other.
+                if given.contains(&name) {
+                    errors.push(FieldError::invalid(name, "is given twice"));
+                    continue;
+                }
+                given.push(name);
+            }
+            match (name, text) {
                 ("limit", text) => match parse_limit(text) {
                     Some(limit) => page.limit = limit,
                     None => errors.push(FieldError::invalid("limit", "1 to 100")),
@@ -142,6 +152,9 @@ mod tests {
             "limit=x",
             "cursor=",
             "cursor=7",
+            "limit=1&limit=2",
+            "limit=1&x=2&limit=1",
+            "cursor=a000000000000002a&cursor=a000000000000002b",
         ] {
             assert!(PageQuery::parse(bad).is_err(), "{bad}");
         }

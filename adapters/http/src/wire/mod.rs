@@ -4,6 +4,7 @@ mod cursor;
 mod id;
 mod instant;
 mod status;
+pub(crate) mod text;
 
 pub(crate) use cursor::{Cursor, PageQuery};
 pub(crate) use id::{Id, UserId};

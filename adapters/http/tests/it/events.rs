@@ -93,6 +93,49 @@ async fn who_waits_hears_that_he_was_given_units() {
 }
 
 #[tokio::test]
+async fn a_place_is_told_once_though_the_ledger_has_it_later() {
+    let stand = Stand::new().await;
+    let voucher = stand
+        .voucher(json!({"total_units": 1, "waitlist_capacity": 5}))
+        .await;
+    let holder = stand.order(&voucher, 1).await;
+    stand.pause_writer().await;
+    let waiter = stand.buy(&voucher, 2).await.text("order_id");
+    let mut story = stand.follow(&waiter, 2, None).await.unwrap();
+    let first = story.event().await;
+    assert_eq!((what(&first), &*first.id), (("snapshot", "waiting"), "0"));
+    stand.resume_writer();
+    let mut all = stand.follow(&waiter, 2, Some("0")).await.unwrap();
+    assert_eq!(what(&all.event().await), ("status", "waiting"));
+    stand.cancel(&holder, 1).await.is(200);
+    assert_eq!(what(&story.event().await), ("promoted", "pending_payment"));
+}
+
+#[tokio::test]
+async fn who_has_seen_what_has_not_happened_is_shown_the_order() {
+    let stand = Stand::new().await;
+    let voucher = stand.voucher(json!({})).await;
+    let order = stand.order(&voucher, 7).await;
+    let last = stand
+        .follow(&order, 7, None)
+        .await
+        .unwrap()
+        .event()
+        .await
+        .id;
+    let beyond = u64::MAX.to_string();
+    let mut story = stand.follow(&order, 7, Some(&beyond)).await.unwrap();
+    let first = story.event().await;
+    assert_eq!(what(&first), ("snapshot", "pending_payment"));
+    assert_eq!(first.id, last);
+    stand.pay(&order, 7, "p").await.is(200);
+    assert_eq!(what(&story.event().await), ("status", "paid"));
+    // The newest itself has been seen.
+    let mut story = stand.follow(&order, 7, Some(&last)).await.unwrap();
+    assert_eq!(what(&story.event().await), ("status", "paid"));
+}
+
+#[tokio::test]
 async fn news_that_nobody_announced_is_found_and_silence_is_filled() {
     let settings = HttpSettings {
         stream_heartbeat: Duration::from_millis(100),

@@ -92,13 +92,16 @@ async fn who_never_finishes_his_header_is_given_up() {
     };
     let served = Served::with(settings).await;
     assert_eq!(served.exchange("").await, "");
-    assert_eq!(served.exchange("GET /livez HTTP/1.1\r\nHost:").await, "");
+    let late = served.exchange("GET /livez HTTP/1.1\r\nHost:").await;
+    assert!(late.starts_with("HTTP/1.1 408"), "{late}");
+    assert!(late.contains("\"request_timeout\""), "{late}");
     let mut second = served.connect().await;
     second.write_all(GET.as_bytes()).await.unwrap();
     served.stand.clock.sleep(Duration::from_millis(100)).await;
     second.write_all(b"GET /livez HTTP").await.unwrap();
     let answers = read_to_end(&mut second).await;
     assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 1, "{answers}");
+    assert_eq!(answers.matches("HTTP/1.1 408").count(), 1, "{answers}");
     // One letter now and then does not help.
     let mut slow = served.connect().await;
     let dripping = async {
@@ -172,6 +175,16 @@ async fn what_is_no_request_is_a_problem_as_well() {
             "head_too_large",
         ),
         (
+            "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n".to_owned(),
+            400,
+            "malformed_request",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n".to_owned(),
+            400,
+            "malformed_request",
+        ),
+        (
             format!("{GET}GET / HTTP/1.1\r\nX: {long}\r\n\r\n"),
             431,
             "head_too_large",
@@ -198,6 +211,24 @@ async fn what_is_no_request_is_a_problem_as_well() {
         );
         let id = body["request_id"].as_str().unwrap();
         assert!(head.contains(&format!("x-request-id: {id}")), "{head}");
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_read_after_a_body_whose_length_is_given_twice() {
+    let served = Served::with(HttpSettings::default()).await;
+    for lengths in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+    ] {
+        // By one length the second request is part of the body, by the other it is not.
+        let answers = served
+            .exchange(&format!(
+                "GET /livez HTTP/1.1\r\nHost: x\r\n{lengths}\r\n\r\n0\r\n\r\n{GET}"
+            ))
+            .await;
+        assert_eq!(answers.matches("HTTP/1.1 ").count(), 1, "{answers}");
     }
     served.stop().await;
 }

@@ -131,12 +131,13 @@ async fn a_sale_is_not_ended_by_moving_its_end() {
 async fn refusals_are_in_words_of_the_api() {
     let stand = Stand::new().await;
     let voucher = stand.voucher(json!({})).await;
-    let u32 = "a whole number from 0 to 4294967295";
+    let quantity = "a whole number from 1 to 1000000";
     for (body, message) in [
-        (r#"{"quantity":"two"}"#, u32),
-        (r#"{"quantity":-1}"#, u32),
-        (r#"{"quantity":1.5}"#, u32),
-        (r#"{"quantity":null}"#, u32),
+        (r#"{"quantity":"two"}"#, quantity),
+        (r#"{"quantity":-1}"#, quantity),
+        (r#"{"quantity":1.5}"#, quantity),
+        (r#"{"quantity":5000000000}"#, quantity),
+        (r#"{"quantity":null}"#, quantity),
         (r#"{"quantity":0}"#, "1 to 1000000"),
         (r#"{"quantity":1,"quantity":1}"#, "is given twice"),
     ] {
@@ -155,4 +156,35 @@ async fn refusals_are_in_words_of_the_api() {
             assert!(!refused.raw.contains(rust), "{rust}: {refused:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_number_that_does_not_fit_is_told_what_its_field_may_be() {
+    let stand = Stand::new().await;
+    let voucher = stand.draft(json!({})).await;
+    for (field, allowed) in [
+        ("price_minor", "0 to 1000000000000"),
+        ("total_units", "1 to 100000000"),
+        ("per_buyer_limit", "1 to 1000"),
+        ("payment_window_s", "1 to 86400"),
+        ("waitlist_capacity", "0 to 1000000"),
+    ] {
+        for bad in [json!(-1), json!(1.5), json!(1e30)] {
+            let body = json!({ field: bad });
+            for refused in [
+                create(&stand, body.clone()).await,
+                amend(&stand, &voucher, body.clone()).await,
+            ] {
+                refused.misfits(&[field]);
+                let message = refused.body["errors"][0]["message"].as_str().unwrap();
+                assert_eq!(message, format!("a whole number from {allowed}"), "{body}");
+            }
+        }
+    }
+    let path = format!("/v1/admin/vouchers/{voucher}/stock-adjustments");
+    let body = json!({"delta": 0.5, "reason": "x"});
+    let refused = stand.post(&path).admin().json(&body).answer().await;
+    refused.misfits(&["delta"]);
+    let message = refused.body["errors"][0]["message"].as_str().unwrap();
+    assert_eq!(message, "a whole number from -100000000 to 100000000");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Method, Request, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, header};
 use http_body_util::BodyExt as _;
 use jsonwebtoken::{EncodingKey, Header};
 use seckill_application::ports::Clock as _;
@@ -288,6 +288,8 @@ impl Call<'_> {
         *request.method_mut() = self.method;
         *request.uri_mut() = self.path.parse().unwrap();
         *request.headers_mut() = self.headers;
+        let host = HeaderValue::from_static("stand");
+        request.headers_mut().insert(header::HOST, host);
         request
     }
 
