@@ -20,14 +20,21 @@ pub(crate) async fn within<T>(
     port: &'static str,
     look: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
-    let (mut look, mut end) = (pin!(look), pin!(clock.sleep(patience)));
+    let answer = until(clock.sleep(patience), look).await;
+    answer.unwrap_or_else(|| Err(Fault::unavailable(port, "no answer in time")))
+}
+
+/// What `work` comes to, or `None` if `end` comes first: then it is left where it stands.
+pub(crate) async fn until<T>(
+    end: impl Future<Output = ()>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let (mut work, mut end) = (pin!(work), pin!(end));
     poll_fn(|context| {
-        if let Poll::Ready(answer) = look.as_mut().poll(context) {
-            return Poll::Ready(answer);
+        if let Poll::Ready(done) = work.as_mut().poll(context) {
+            return Poll::Ready(Some(done));
         }
-        end.as_mut()
-            .poll(context)
-            .map(|()| Err(Fault::unavailable(port, "no answer in time")))
+        end.as_mut().poll(context).map(|()| None)
     })
     .await
 }

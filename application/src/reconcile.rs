@@ -9,12 +9,14 @@ mod second_look;
 mod watermark;
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use seckill_domain::{Partitions, Timestamp, VoucherId};
 
+use crate::patience::until;
 use crate::ports::{
     AdmissionLedger, AdmissionStream, Clock, GateLoader, HotPath, Lease, LeaseOwner, Leases,
     Ledger, LedgerPorts, Page, PurchaseGate, Reconciliations, Report, VoucherFilter,
@@ -117,15 +119,25 @@ impl Reconcile {
 
     /// Runs once and stores the report. `None` if another instance is at it.
     pub async fn run(&self, scope: ReconcileScope) -> Result<Option<Report>, Fault> {
+        self.run_until(scope, pending()).await
+    }
+
+    /// As [`Reconcile::run`], but gives the turn back once `told` ends: `None` then, and no report.
+    /// What was mended stays mended.
+    pub async fn run_until(
+        &self,
+        scope: ReconcileScope,
+        told: impl Future<Output = ()> + Send,
+    ) -> Result<Option<Report>, Fault> {
         let Some(_turn) = Turn::take(&self.running) else {
             return Ok(None);
         };
         let Some(lease) = self.leases.acquire(LEASE, &self.owner, LEASE_TTL).await? else {
             return Ok(None);
         };
-        let report = self.look_around(scope, &lease).await;
+        let report = until(told, self.look_around(scope, &lease)).await;
         self.leases.release(&lease).await?;
-        report.map(Some)
+        report.transpose()
     }
 
     async fn look_around(&self, scope: ReconcileScope, lease: &Lease) -> Result<Report, Fault> {

@@ -246,6 +246,6 @@ pub trait PurchaseGate: Send + Sync {
     /// anybody waits. The caller has made sure that nothing is unpaid, parked or in flight.
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault>;
 
-    /// Whether the hot store answers.
+    /// Whether the hot store answers, and takes writes.
     async fn ping(&self) -> Result<(), Fault>;
 }

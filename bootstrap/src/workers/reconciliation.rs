@@ -35,7 +35,9 @@ pub(super) async fn reconcile(context: Arc<Context>) {
     every(&context, "reconciling", pause, || async {
         let last = system.ledger.reconciliations.last_runs().await?;
         if let Some(scope) = schedule.due(last, system.clock.now()) {
-            system.reconcile.run(scope).await?;
+            // It waits for order writers that may be stopping as well.
+            let told = context.stop.asked_for();
+            system.reconcile.run_until(scope, told).await?;
         }
         Ok(())
     })

@@ -11,6 +11,7 @@ mod reconcile;
 mod retire;
 mod slow;
 mod telling;
+mod turn;
 mod under_load;
 mod waitlist;
 mod world;

@@ -1,7 +1,6 @@
 //! Reconciliation: each kind of difference, planted from outside, is found and mended within two
 //! rounds, and reported.
 
-use futures::join;
 use seckill_application::ReconcileScope;
 use seckill_application::ports::{DifferenceKind, Report, StreamReply, VoucherFinding};
 use seckill_domain::{Claim, Held, OrderId, OrderStatus, VoucherId};
@@ -442,23 +441,6 @@ fn closed_sales_are_looked_at_in_full_rounds_until_they_are_retired() {
     assert_eq!(world.run(world.retire.run()).unwrap(), 0);
     assert_eq!(world.run(world.retire.run()).unwrap(), 1);
     assert_eq!(round(&world, FULL).vouchers, []);
-}
-
-#[test]
-fn one_instance_reconciles_at_a_time_and_every_round_is_kept() {
-    let world = World::new();
-    world.sale(Offer::of(10));
-    let (one, two) = (world.reconcile("process-1"), world.reconcile("process-2"));
-    let both = async { join!(one.run(EVERY_MINUTE), two.run(EVERY_MINUTE)) };
-    let (first, second) = world.run(both);
-    let first = first.unwrap().expect("it was the first");
-    assert_eq!(second.unwrap(), None);
-    let later = world
-        .run(two.run(EVERY_MINUTE))
-        .unwrap()
-        .expect("free again");
-    let kept = world.alone(one.reports(None, 10)).unwrap();
-    assert_eq!(kept.items, [later, first]);
 }
 
 /// Found, repaired, and cut off before the gate has followed: the next round does not repair again.
