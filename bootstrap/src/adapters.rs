@@ -13,6 +13,7 @@ use seckill_redis::{AppendFsync, RedisHotPath};
 
 use crate::config::{BadSetting, RealStores, Stores};
 use crate::failure::Failure;
+use crate::gate_identity::GateIdentity;
 use crate::shutdown::Stop;
 
 /// What stands behind the ports.
@@ -32,23 +33,34 @@ pub struct Adapters {
 struct Real {
     redis: RedisHotPath,
     mysql: MySqlLedger,
+    /// Known once the stores belong together.
+    identity: Option<GateIdentity>,
 }
 
 impl Real {
     /// Two gates for one ledger would each sell the whole stock.
-    async fn settle(&self, namespace: &str) -> Result<(), Failure> {
+    async fn settle(
+        &mut self,
+        namespace: &str,
+        partitions: Partitions,
+        clock: &Arc<dyn Clock>,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
         let settled = self.mysql.settle_namespace(namespace).await;
         let in_force = settled.map_err(|fault| Failure::neighbour(LEDGER, &fault))?;
-        if in_force == namespace {
-            return Ok(());
+        if in_force != namespace {
+            return Err(Failure::Setting(BadSetting {
+                setting: "SECKILL_NAMESPACE",
+                problem: format!(
+                    "must be {in_force}, as this deployment was created with; it says where the \
+                     gate's keys are"
+                ),
+            }));
         }
-        Err(Failure::Setting(BadSetting {
-            setting: "SECKILL_NAMESPACE",
-            problem: format!(
-                "must be {in_force}, as this deployment was created with; it says where the \
-                 gate's keys are"
-            ),
-        }))
+        let (redis, mysql) = (self.redis.clone(), self.mysql.clone());
+        let settled = GateIdentity::settle(redis, mysql, partitions, clock.clone(), stop).await?;
+        self.identity = Some(settled);
+        Ok(())
     }
 }
 
@@ -62,7 +74,7 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 impl Adapters {
     /// Connects to the stores that were chosen; waits for a real one that is down. With `migrate`,
     /// brings the schema of the database up to date. Refuses another number of partitions, or another
-    /// namespace, than the deployment was created with.
+    /// namespace, than the deployment was created with, and another gate than the one in use.
     pub async fn connect(
         stores: &Stores,
         partitions: Partitions,
@@ -70,13 +82,14 @@ impl Adapters {
         clock: &Arc<dyn Clock>,
         stop: &Stop,
     ) -> Result<Self, Failure> {
-        let adapters = match stores {
+        let mut adapters = match stores {
             Stores::Memory { backlog_max } => Self::memory(partitions, *backlog_max, clock),
             Stores::Real(real) => Self::real(real, migrate, clock, stop).await?,
         };
         adapters.settle(partitions).await?;
-        if let (Some(real), Stores::Real(stores)) = (&adapters.real, stores) {
-            real.settle(&stores.redis.namespace).await?;
+        if let (Some(real), Stores::Real(stores)) = (&mut adapters.real, stores) {
+            let namespace = &stores.redis.namespace;
+            real.settle(namespace, partitions, clock, stop).await?;
         }
         Ok(adapters)
     }
@@ -119,7 +132,11 @@ impl Adapters {
             // The only provider there is so far: it vouches for every payment, and no money moves.
             payments: Arc::new(SandboxPayments::default()),
             persistence: server.to_string(),
-            real: Some(Real { redis, mysql }),
+            real: Some(Real {
+                redis,
+                mysql,
+                identity: None,
+            }),
         })
     }
 
@@ -145,6 +162,23 @@ impl Adapters {
             Some(real) => real.redis.keep().await,
             None => Ok(()),
         }
+    }
+
+    /// Confirms that the stores belong together; stops the process if they do not any more.
+    pub(crate) async fn confirm(&self) -> Result<(), Fault> {
+        match self.identity() {
+            Some(identity) => identity.confirm().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Why the process had to stop, if it had to.
+    pub(crate) fn refusal(&self) -> Option<Failure> {
+        self.identity()?.refusal()
+    }
+
+    fn identity(&self) -> Option<&GateIdentity> {
+        self.real.as_ref()?.identity.as_ref()
     }
 
     /// How often [`Adapters::keep`] should be called.

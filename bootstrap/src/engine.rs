@@ -72,6 +72,11 @@ impl Engine {
         &self.adapters.persistence
     }
 
+    /// Why the process had to stop, if it had to.
+    pub(crate) fn refusal(&self) -> Option<Failure> {
+        self.adapters.refusal()
+    }
+
     /// Stops in order: what was granted here reaches the ledger, batches are finished, leases are
     /// given back.
     pub(crate) async fn finish(&self) {

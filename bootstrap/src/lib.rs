@@ -14,6 +14,7 @@ mod config;
 mod demonstration;
 mod engine;
 mod failure;
+mod gate_identity;
 mod log_notifier;
 mod running;
 mod runtime;

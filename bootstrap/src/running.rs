@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use seckill_http::{HttpApp, HttpSettings};
+use seckill_http::{HttpApp, HttpSettings, Surface};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -58,11 +58,10 @@ impl Service {
     fn app(config: &Config, system: &System, stop: &Stop) -> Result<HttpApp, Failure> {
         let vitals = system.vitals(config.engine.stores.backlog_max());
         let settings = HttpSettings {
-            // A worker answers nothing but what is always answered: health and metrics.
-            in_flight_max: if config.engine.role.serves() {
-                config.http.in_flight_max
+            surface: if config.engine.role.serves() {
+                Surface::Everything
             } else {
-                0
+                Surface::Operations
             },
             ..config.http.clone()
         };
@@ -110,7 +109,7 @@ impl Service {
             () = self.stop.ended() => self.engine.end().await,
         }
         served.map_err(anyhow::Error::from)??;
-        Ok(())
+        self.engine.refusal().map_or(Ok(()), Err)
     }
 }
 

@@ -69,6 +69,7 @@ impl Workers {
             stop,
         };
         workers.spawn("id_keeper", upkeep::keep_ids);
+        workers.spawn("gate_identity", upkeep::confirm_gate);
         for loader in 0..LOADERS {
             workers.spawn(&format!("gate_loader.{loader}"), upkeep::load_wanted);
         }

@@ -14,6 +14,7 @@
 mod admissions;
 mod config;
 mod connecting;
+mod deployment;
 mod events;
 mod fault;
 mod gate_updates;
@@ -35,6 +36,7 @@ mod wire;
 mod writer_sessions;
 
 pub use config::LedgerConfig;
+pub use deployment::GateOnRecord;
 pub use meters::{LedgerCounts, LedgerMeters};
 pub use statement_edits::StatementEdit;
 pub use store::{LedgerServer, MySqlLedger};

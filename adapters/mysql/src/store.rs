@@ -25,7 +25,7 @@ const LONG_READ: u32 = 6;
 /// The ledger in a MySQL or MariaDB database.
 #[derive(Clone)]
 pub struct MySqlLedger {
-    store: Arc<Store>,
+    pub(crate) store: Arc<Store>,
 }
 
 /// Which server answers.
@@ -131,21 +131,6 @@ impl MySqlLedger {
             version: field(0)?,
             comment: field(1)?,
         })
-    }
-
-    /// Binds the deployment to the namespace of its gate's keys. Returns the one in force;
-    /// `namespace` (at most 64 bytes of ASCII) is recorded if there is none yet. Only after the
-    /// number of partitions was settled.
-    pub async fn settle_namespace(&self, namespace: &str) -> Result<String, Fault> {
-        const PORT: &str = "ledger.settle_namespace";
-        const RECORD: &str =
-            "UPDATE deployment SET namespace = ? WHERE id = 1 AND namespace IS NULL";
-        const READ: &str = "SELECT namespace FROM deployment WHERE id = 1";
-        let record = || statement(RECORD).bind(namespace);
-        self.store.write(PORT, record).await?;
-        let row = self.store.read_row(PORT, || statement(READ)).await?;
-        let row = row.ok_or_else(|| Fault::broken(PORT, "no number of partitions"))?;
-        row.try_get(0).map_err(|error| Fault::broken(PORT, error))
     }
 
     /// What the connections went through.

@@ -22,7 +22,7 @@ use crate::subscription::Subscription;
 /// The hot path in Redis. Clones are handles on the same connections.
 #[derive(Clone)]
 pub struct RedisHotPath {
-    store: Arc<Store>,
+    pub(crate) store: Arc<Store>,
     subscription: Arc<Subscription>,
     clock: Arc<dyn Clock>,
     ids: Ids,

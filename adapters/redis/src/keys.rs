@@ -46,6 +46,10 @@ pub(crate) enum KeyName {
     Counter,
     /// Orders by the end of their payment window.
     Delays,
+    /// The gate's own name.
+    Name,
+    /// Written to see whether writes are taken.
+    Probe,
 }
 
 impl KeyName {
@@ -71,6 +75,8 @@ impl KeyName {
             Self::Workers => "workers",
             Self::Counter => "counter",
             Self::Delays => "delays",
+            Self::Name => "name",
+            Self::Probe => "probe",
         }
     }
 }
@@ -158,7 +164,7 @@ impl fmt::Display for Key<'_> {
             KeyName::Meta | KeyName::Decided => {
                 write!(f, "{{{namespace}:p{partition}}}:{word}")
             }
-            KeyName::Delays => write!(f, "{namespace}:{word}"),
+            KeyName::Delays | KeyName::Name | KeyName::Probe => write!(f, "{namespace}:{word}"),
             KeyName::Lease => write!(f, "{namespace}:lease:{lease}"),
             KeyName::Workers | KeyName::Counter => write!(f, "{namespace}:order_ids:{word}"),
             KeyName::Sale
@@ -200,6 +206,7 @@ mod tests {
         assert_eq!(text(KeyName::Lease), "shop:lease:writer:3");
         assert_eq!(text(KeyName::Workers), "shop:order_ids:workers");
         assert_eq!(text(KeyName::Delays), "shop:delays");
+        assert_eq!(text(KeyName::Name), "shop:name");
         assert_eq!(Channel::Notices.of_namespace("shop"), "shop:notices");
     }
 }

@@ -16,6 +16,7 @@ mod fault;
 mod followers;
 mod gate_answers;
 mod gate_loader;
+mod gate_name;
 mod holdings;
 mod hot_path;
 mod keys;

@@ -18,6 +18,7 @@ use seckill_domain::{
 use crate::fault::at_most;
 use crate::gate_answers::{admitted, facts, not_loaded, place_at_first, status_word};
 use crate::holdings;
+use crate::keys::KeyName;
 use crate::reply::Reply;
 use crate::scripts::{
     self, GATE_ADMIT, GATE_FACTS, GATE_FIND, GATE_FOLLOW, GATE_LEAVE, GATE_PLACE, GATE_PROMOTE,
@@ -31,6 +32,9 @@ const PROMOTIONS_MAX: usize = 128;
 const FACTS_MAX: usize = 100;
 /// Most decisions that a tally counts through.
 const TALLY_DECISIONS_MAX: usize = 20_000;
+
+/// How long what a probe wrote stays.
+const PROBE_KEPT_S: u32 = 60;
 
 /// The gate in Redis.
 pub(crate) struct RedisGate(pub(crate) Arc<Store>);
@@ -300,8 +304,11 @@ impl PurchaseGate for RedisGate {
     }
 
     async fn ping(&self) -> Result<(), Fault> {
-        let ping = redis::cmd("PING");
-        self.0.ask("purchase_gate.ping", Lane::Gate, &ping).await?;
+        // A server that is full, cannot save, or is somebody's replica still answers questions.
+        let mut probe = redis::cmd("SET");
+        let key = self.0.plain_address().key(KeyName::Probe).to_string();
+        probe.arg(key).arg("").arg("EX").arg(PROBE_KEPT_S);
+        self.0.ask("purchase_gate.ping", Lane::Gate, &probe).await?;
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use seckill_application::{Fault, Loaded};
 
 use super::Context;
 use super::backoff::Backoff;
+use crate::gate_identity::CONFIRM_EVERY;
 
 /// How long processes get to offer what they remember before a sale is opened again.
 const RELOAD_GRACE: Duration = Duration::from_millis(300);
@@ -47,6 +48,14 @@ pub(super) async fn keep_ids(context: Arc<Context>) {
     let period = context.adapters.keep_every();
     every(&context, "keeping order ids", period, || {
         context.adapters.keep()
+    })
+    .await;
+}
+
+/// Sees that gate and ledger belong together for as long as the process runs.
+pub(super) async fn confirm_gate(context: Arc<Context>) {
+    every(&context, "confirming the gate", CONFIRM_EVERY, || {
+        context.adapters.confirm()
     })
     .await;
 }

@@ -143,7 +143,10 @@ fn a_worker_answers_nothing_but_health() {
     assert_eq!(buyer.get("/livez").0, 200);
     assert_eq!(buyer.get("/readyz").0, 200);
     assert_eq!(buyer.get("/metrics").0, 200);
-    assert_eq!(buyer.buy(DEMONSTRATION).0, 503);
+    let (status, refused) = buyer.buy(DEMONSTRATION);
+    assert_eq!((status, word(&refused, "code")), (404, "not_found"));
+    assert_eq!(buyer.get("/v1/vouchers").0, 404);
+    assert_eq!(buyer.get("/openapi.json").0, 404);
     running.stop();
 }
 

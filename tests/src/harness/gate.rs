@@ -27,7 +27,8 @@ impl Gate {
     }
 
     /// The name of a key that belongs to no partition.
-    pub(super) fn name(&self, piece: &str) -> String {
+    /// The key of this name, outside of partitions.
+    pub fn name(&self, piece: &str) -> String {
         format!("{}:{piece}", self.namespace)
     }
 

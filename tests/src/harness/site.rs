@@ -172,6 +172,21 @@ impl Site {
         super::process::run(self.program, arguments, &self.settings).await
     }
 
+    /// As [`Site::run`], with other settings than the site's.
+    pub async fn run_with(&self, arguments: &[&str], others: &[(&str, &str)]) -> Ran {
+        let mut settings = self.settings.clone();
+        settings.extend(others.iter().map(|(name, value)| {
+            let setting: (String, String) = ((*name).to_owned(), (*value).to_owned());
+            setting
+        }));
+        super::process::run(self.program, arguments, &settings).await
+    }
+
+    /// Where the gate is.
+    pub fn gate_url(&self) -> &str {
+        &self.real().redis_url
+    }
+
     /// A client of the process that tests share.
     pub fn shop(&self) -> Shop {
         self.standing

@@ -6,6 +6,7 @@
 //! stores, have stores of their own; those that kill servers have servers of their own.
 
 mod admin;
+mod another_gate;
 mod away;
 mod crashes;
 mod edge;

@@ -12,6 +12,7 @@ use crate::on_own_servers;
 on_own_servers!(
     redis_killed_and_restarted_loses_nothing,
     mysql_killed_for_ten_seconds_loses_nothing,
+    a_redis_that_takes_no_writes_is_not_ready,
 );
 
 /// Purchases must be granted again this soon after the neighbour answers.
@@ -95,4 +96,29 @@ async fn mysql_killed_for_ten_seconds_loses_nothing(site: Site) {
     let verdict = audit(&process.shop(), &history, &[voucher], Some(&ledger)).await;
     verdict.assert_holds().assert_none_rejected();
     until_ready(&process, 200, "\"ready\"").await;
+}
+
+/// It answers every question, and can grant nothing.
+async fn a_redis_that_takes_no_writes_is_not_ready(site: Site) {
+    let process = site.start().await;
+    let gate = site.gate().await;
+    let set = async |setting: &str, value: &str| {
+        let mut config = redis::cmd("CONFIG");
+        gate.run::<()>(config.arg("SET").arg(setting).arg(value))
+            .await;
+    };
+    for (setting, refuses, takes) in [("maxmemory", "1", "0"), ("min-replicas-to-write", "1", "0")]
+    {
+        until_ready(&process, 200, "ready").await;
+        set(setting, refuses).await;
+        until_ready(&process, 503, "\"gate\":\"down\"").await;
+        set(setting, takes).await;
+    }
+    until_ready(&process, 200, "ready").await;
+    gate.run::<()>(redis::cmd("REPLICAOF").arg("127.0.0.1").arg("1"))
+        .await;
+    until_ready(&process, 503, "\"gate\":\"down\"").await;
+    gate.run::<()>(redis::cmd("REPLICAOF").arg("NO").arg("ONE"))
+        .await;
+    until_ready(&process, 200, "ready").await;
 }

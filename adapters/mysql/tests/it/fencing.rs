@@ -1,5 +1,7 @@
 //! Who may write, and from where.
 
+use std::time::Duration;
+
 use seckill_application::ports::{Applied, EntryId};
 use seckill_domain::{Epoch, PartitionId};
 
@@ -90,6 +92,30 @@ async fn the_namespace_is_settled_once() {
     assert_eq!(ledger.settle_namespace("sale").await.unwrap(), "sale");
     assert_eq!(ledger.settle_namespace("sale").await.unwrap(), "sale");
     assert_eq!(ledger.settle_namespace("SALE").await.unwrap(), "sale");
+}
+
+#[tokio::test]
+async fn a_gate_is_replaced_only_when_nobody_confirms_it() {
+    let fixture = Fixture::new(1, 1).await;
+    let ledger = &fixture.ledger;
+    let (a, b) = ("a".repeat(32), "b".repeat(32));
+    let minute = Duration::from_mins(1);
+    assert_eq!(ledger.gate().await.unwrap(), None);
+    assert!(!ledger.confirm_gate(&a).await.unwrap());
+    assert!(ledger.adopt_gate(None, &a, minute).await.unwrap());
+    // Another one comes too late, and a repeat finds it done.
+    assert!(!ledger.adopt_gate(None, &b, minute).await.unwrap());
+    assert!(ledger.adopt_gate(None, &a, minute).await.unwrap());
+    assert!(!ledger.adopt_gate(Some(&a), &b, minute).await.unwrap());
+    assert!(ledger.confirm_gate(&a).await.unwrap());
+    assert!(!ledger.confirm_gate(&b).await.unwrap());
+    let on_record = ledger.gate().await.unwrap().unwrap();
+    assert_eq!(on_record.name, a);
+    assert!(on_record.quiet < minute);
+    let quiet = Duration::ZERO;
+    assert!(!ledger.adopt_gate(Some(&b), &b, quiet).await.unwrap());
+    assert!(ledger.adopt_gate(Some(&a), &b, quiet).await.unwrap());
+    assert_eq!(ledger.gate().await.unwrap().unwrap().name, b);
 }
 
 #[tokio::test]
