@@ -14,6 +14,8 @@ mod context;
 mod docs;
 mod extract;
 mod fresh;
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod metrics;
 mod openapi;

@@ -244,7 +244,11 @@ fn of_one_stream(port: &'static str, value: Value) -> Result<Value, Fault> {
     }
 }
 
-fn deliveries(port: &'static str, epoch: Epoch, entries: Value) -> Result<Vec<Delivery>, Fault> {
+pub(crate) fn deliveries(
+    port: &'static str,
+    epoch: Epoch,
+    entries: Value,
+) -> Result<Vec<Delivery>, Fault> {
     let Value::Array(entries) = entries else {
         return Err(malformed(port, format!("{entries:?}")));
     };

@@ -14,6 +14,8 @@ mod connection;
 mod delay_queue;
 mod fault;
 mod followers;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate_answers;
 mod gate_loader;
 mod gate_name;

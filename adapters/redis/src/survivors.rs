@@ -60,7 +60,7 @@ pub(crate) async fn page(
     Ok(page)
 }
 
-fn seat([ticket, order, buyer, quantity, key]: &[String; 5]) -> Option<Seat> {
+pub(crate) fn seat([ticket, order, buyer, quantity, key]: &[String; 5]) -> Option<Seat> {
     Some(Seat {
         ticket: Ticket::new(ticket.parse().ok()?),
         order: order.parse().ok()?,
