@@ -1,5 +1,6 @@
 -- Loads a part of a snapshot beside what is there. The first chunk of a token clears what an
--- earlier attempt loaded; repeating a chunk changes nothing.
+-- earlier attempt loaded; repeating the last chunk changes nothing. Chunks are counted: a failover
+-- may lose some and keep the token.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash
@@ -17,13 +18,13 @@
 -- ARGV[1] epoch: integer
 -- ARGV[2] voucher: integer
 -- ARGV[3] token: word
--- ARGV[4] first: 1 for the first chunk, else 0
+-- ARGV[4] place: integer, of the chunk in the snapshot, from 0
 -- ARGV[5] holders: integer, how many
 -- ARGV[6] seats: integer, how many
 -- ARGV[7...] rest: order, buyer, quantity, p or `-` of each holder; ticket, order, buyer, quantity,
 --   key of each seat; buyer, key, g|w, order, quantity of each use of a key
 -- RETURN DONE sequence: the partition's last decision
--- RETURN NOT_MINE: the mark expired, or the epoch changed
+-- RETURN NOT_MINE: the mark expired, the epoch changed, or a chunk before this one is missing
 -- RETURN PARTITION: the partition needs a new epoch
 -- RETURN STALE epoch: it lives in this one
 -- luacheck: globals partition loading holders waitlist
@@ -35,10 +36,14 @@ end
 if not loading.mine() then
   return { 'NOT_MINE' }
 end
-if ARGV[4] == '1' or not loading.staged then
-  redis.call('UNLINK', KEYS[10], KEYS[11], KEYS[12], KEYS[13])
-  redis.call('HSET', KEYS[9], 'staged', '1')
+local place = tonumber(ARGV[4])
+if place > loading.staged or (place > 0 and place < loading.staged - 1) then
+  return { 'NOT_MINE' }
 end
+if place == 0 then
+  redis.call('UNLINK', KEYS[10], KEYS[11], KEYS[12], KEYS[13])
+end
+redis.call('HSET', KEYS[9], 'staged', place + 1)
 -- From here on the libraries work on what is staged.
 KEYS[5], KEYS[6], KEYS[7], KEYS[8] = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 

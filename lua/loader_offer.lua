@@ -1,7 +1,8 @@
 -- Offers grants and places that a process answered and that may be lost. Each is left as it is if
 -- the gate knows the order. A grant is taken while the voucher is loading, or if free units and the
 -- limit allow; a place, with the turn it had, while the voucher is loading, or if the buyer does
--- not wait, the limit allows and the list has room. Else it is recorded as lost.
+-- not wait, the limit allows and the list has room; neither if the buyer's key has got another order
+-- since. Else it is recorded as lost, and its key is known for it.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash
@@ -30,8 +31,7 @@ local is_loading = stop and stop[2] == 'loading'
 if stop and not is_loading then
   return stop
 end
-local VOUCHER, uses, seen, taken = ARGV[2], {}, {}, false
-
+local VOUCHER, uses, used, seen, taken = ARGV[2], {}, {}, {}, false
 
 -- As `Sale::retake`: nobody waits longer for it, the grant is older than the waitlist.
 local function retake(order, buyer, quantity, key)
@@ -55,15 +55,21 @@ end
 
 -- What an open sale makes of an offer: `g` or `w` if it takes it.
 local function take(ticket, order, buyer, quantity, key)
+  local use = buyer .. ' ' .. key
+  local known = key ~= '-' and (used[use] or redis.call('HGET', KEYS[8], use))
+  if known and string.match(known, '^%a (%d+)') ~= order then
+    return nil
+  end
   local told
   if ticket == '-' then
     told = retake(order, buyer, tonumber(quantity), key)
   else
     told = reseat(ticket, order, buyer, tonumber(quantity), key)
   end
-  taken = taken or told ~= nil
-  if told and key ~= '-' then
-    uses[#uses + 1], uses[#uses + 2] = buyer .. ' ' .. key, told .. ' ' .. order .. ' ' .. quantity
+  taken = true
+  if key ~= '-' and not known then
+    used[use] = (ticket == '-' and 'g ' or 'w ') .. order .. ' ' .. quantity
+    uses[#uses + 1], uses[#uses + 2] = use, used[use]
   end
   return told
 end

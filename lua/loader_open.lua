@@ -26,9 +26,10 @@
 -- ARGV[10] total: integer
 -- ARGV[11] free: integer
 -- ARGV[12] version: integer
+-- ARGV[13] chunks: integer, how many were loaded
 -- RETURN OPENED: the sale is at the gate
 -- RETURN BEHIND sequence: the snapshot has to contain this decision
--- RETURN NOT_MINE: the mark expired, or the epoch changed
+-- RETURN NOT_MINE: the mark expired, the epoch changed, or chunks are missing
 -- RETURN PARTITION: the partition needs a new epoch
 -- RETURN STALE epoch: it lives in this one
 -- luacheck: globals partition loading
@@ -45,17 +46,21 @@ end
 if tonumber(ARGV[4]) < loading.seq then
   return { 'BEHIND', partition.text(loading.seq) }
 end
+if tonumber(ARGV[13]) ~= loading.staged then
+  return { 'NOT_MINE' }
+end
+local staged = loading.staged > 0
 local TYPES = { 'hash', 'zset', 'hash', 'hash' }
 for at = 1, 4 do
   local kind = redis.call('TYPE', KEYS[9 + at]).ok
-  if loading.staged and kind ~= 'none' and kind ~= TYPES[at] then
+  if staged and kind ~= 'none' and kind ~= TYPES[at] then
     return { 'NOT_MINE' }
   end
 end
 for at = 1, 4 do
   -- RENAME would free what is there at once, which takes long if it is much.
   redis.call('UNLINK', KEYS[4 + at])
-  if not loading.staged then
+  if not staged then
     redis.call('UNLINK', KEYS[9 + at])
   elseif redis.call('EXISTS', KEYS[9 + at]) == 1 then
     redis.call('RENAME', KEYS[9 + at], KEYS[4 + at])

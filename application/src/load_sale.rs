@@ -293,17 +293,18 @@ impl LoadSale {
         if snapshot.sale.applied < load.target {
             return Ok(Opened::Behind(load.target));
         }
-        for (index, chunk) in snapshot.chunks.iter().enumerate() {
+        for (place, chunk) in snapshot.chunks.iter().enumerate() {
             let step = self
                 .loader
-                .load(load.voucher, &load.token, chunk, index == 0)
+                .load(load.voucher, &load.token, chunk, place)
                 .await?;
             if step == LoadStep::NotMine {
                 return Ok(Opened::NotMine);
             }
         }
+        let chunks = snapshot.chunks.len();
         self.loader
-            .open(load.voucher, &load.token, &snapshot.sale)
+            .open(load.voucher, &load.token, &snapshot.sale, chunks)
             .await
     }
 

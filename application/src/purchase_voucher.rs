@@ -232,6 +232,10 @@ impl PurchaseVoucher {
             Err(_) if at_gate.as_ref().is_some_and(GateOrder::is_gates_to_say) => None,
             Err(fault) => return Err(fault),
         };
+        if status.is_none() && first == PlaceAtFirst::Granted {
+            // Whoever was told of it first may be dead when Redis loses it.
+            self.remembered.remember_grant(claim);
+        }
         let left = at_gate.as_ref().and_then(|found| found.left);
         let status = match status {
             Some(OrderStatus::Waiting) | None => left.map(|it| it.stage().status()).or(status),

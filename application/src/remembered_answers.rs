@@ -235,11 +235,27 @@ impl RememberedAnswers {
                 Ok(true)
             }
             Offered::PartitionMissing => Ok(false),
-            Offered::NotLoaded => {
-                self.wanted.request(voucher);
-                Ok(false)
-            }
+            Offered::NotLoaded => self.lose_if_retired(voucher, claims, seats).await,
         }
+    }
+
+    /// What a sale that has left the gate for good cannot take back is lost, and whoever was told
+    /// of it reads so. Any other sale has to be loaded first.
+    async fn lose_if_retired(
+        &self,
+        voucher: VoucherId,
+        claims: &[Claim],
+        seats: &[Seat],
+    ) -> Result<bool, Fault> {
+        let found = self.ledger.voucher(voucher).await?;
+        if !found.is_some_and(|found| found.retired) {
+            self.wanted.request(voucher);
+            return Ok(false);
+        }
+        let seats = seats.iter().cloned().map(|seat| seat.into_claim(voucher));
+        let lost: Vec<Claim> = claims.iter().cloned().chain(seats).collect();
+        let reply = self.loader.lose(voucher, &lost).await?;
+        Ok(reply == Offered::Taken)
     }
 }
 

@@ -145,8 +145,8 @@ pub enum Decision {
         /// By which adjustment.
         adjustment: AdjustmentId,
     },
-    /// A grant that was answered, that Redis then lost, and that found no stock when it was offered
-    /// again. Takes no units.
+    /// A grant or a place that was answered, that Redis then lost, and that could not be given back
+    /// when it was offered again. Takes no units.
     Lost(Claim),
 }
 
@@ -235,7 +235,7 @@ pub enum RejectReason {
     NoStock,
     /// The buyer already had as many as he may.
     LimitReached,
-    /// Redis lost the grant, and stock was gone when it was offered again.
+    /// Redis lost the grant or the place, and it could not be given back when it was offered again.
     Lost,
     /// More units were wanted than the sale has.
     NotEnoughUnits,

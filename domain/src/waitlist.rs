@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{BuyerId, IdempotencyKey, OrderId};
+use crate::{BuyerId, Claim, IdempotencyKey, OrderId, VoucherId};
 
 /// A turn on the waitlist, from the life of the partition and the number of the decision by which
 /// the buyer joined. Rising, so that two arrivals in the same millisecond still have an order.
@@ -34,6 +34,19 @@ pub struct Seat {
     pub quantity: u32,
     /// The key he joined with.
     pub key: Option<IdempotencyKey>,
+}
+
+impl Seat {
+    /// What the buyer wants of the voucher.
+    pub fn into_claim(self, voucher: VoucherId) -> Claim {
+        Claim {
+            order: self.order,
+            voucher,
+            buyer: self.buyer,
+            quantity: self.quantity,
+            key: self.key,
+        }
+    }
 }
 
 /// The waitlist of one voucher: one place per buyer, served strictly by ticket.

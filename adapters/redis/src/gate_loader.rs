@@ -19,7 +19,7 @@ use crate::keys::Address;
 use crate::reply::Reply;
 use crate::scripts::{
     LOADER_ABANDON, LOADER_APPEND_AGAIN, LOADER_BEGIN_EPOCH, LOADER_BEGIN_LOAD, LOADER_LOAD,
-    LOADER_OFFER, LOADER_OPEN, LOADER_PARTITION, LOADER_UNLOAD, Script,
+    LOADER_LOSE, LOADER_OFFER, LOADER_OPEN, LOADER_PARTITION, LOADER_UNLOAD, Script,
 };
 use crate::store::{Args, Lane, Store, Target, millis, words};
 use crate::survivors;
@@ -197,7 +197,7 @@ impl GateLoader for RedisLoader {
         voucher: VoucherId,
         token: &LoadToken,
         chunk: &LoadChunk,
-        first: bool,
+        place: usize,
     ) -> Result<LoadStep, Fault> {
         const LOAD: &str = "gate_loader.load";
         for count in [chunk.holders.len(), chunk.seats.len(), chunk.keys.len()] {
@@ -205,7 +205,7 @@ impl GateLoader for RedisLoader {
         }
         let args = |command: &mut Cmd| {
             let (holders, seats) = (chunk.holders.len(), chunk.seats.len());
-            words(command, &[&token.0, &u8::from(first), &holders, &seats]);
+            words(command, &[&token.0, &place, &holders, &seats]);
             write_chunk(command, chunk);
         };
         let reply = self.on_voucher(LOAD, &LOADER_LOAD, voucher, &args).await?;
@@ -217,6 +217,7 @@ impl GateLoader for RedisLoader {
         voucher: VoucherId,
         token: &LoadToken,
         sale: &OpenSale,
+        chunks: usize,
     ) -> Result<Opened, Fault> {
         let args = |command: &mut Cmd| {
             let terms = &sale.terms;
@@ -234,6 +235,7 @@ impl GateLoader for RedisLoader {
                     &terms.total_units,
                     &sale.free,
                     &sale.version,
+                    &chunks,
                 ],
             );
         };
@@ -291,6 +293,29 @@ impl GateLoader for RedisLoader {
             }
         }
         Ok(offered)
+    }
+
+    async fn lose(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault> {
+        const LOSE: &str = "gate_loader.lose";
+        at_most(LOSE, claims.len(), LOAD_CHUNK_MAX)?;
+        for chunk in claims.chunks(CLAIMS_MAX) {
+            let args = |command: &mut Cmd| {
+                for claim in chunk {
+                    let key = key_word(claim.key.as_ref());
+                    words(
+                        command,
+                        &[&claim.order, &claim.buyer, &claim.quantity, &key],
+                    );
+                }
+            };
+            let reply = self.on_voucher(LOSE, &LOADER_LOSE, voucher, &args).await?;
+            match reply.kind() {
+                "TAKEN" => {}
+                "PARTITION" => return Ok(Offered::PartitionMissing),
+                _ => return Err(reply.senseless()),
+            }
+        }
+        Ok(Offered::Taken)
     }
 }
 

@@ -264,8 +264,14 @@ script! {
 script! {
     LOADER_LOAD, "loader_load", [partition, loading, holders, waitlist],
     keys: SALE_AND_STAGED,
-    args: ["epoch", "voucher", "token", "first", "holders", "seats", "rest..."],
+    args: ["epoch", "voucher", "token", "place", "holders", "seats", "rest..."],
     answers: ["DONE", "NOT_MINE", "PARTITION", "STALE"],
+}
+script! {
+    LOADER_LOSE, "loader_lose", [partition],
+    keys: PARTITION,
+    args: ["epoch", "voucher", "claims..."],
+    answers: ["TAKEN", "PARTITION", "STALE"],
 }
 script! {
     LOADER_OFFER, "loader_offer", [partition, sale, holders, waitlist, standing],
@@ -276,7 +282,7 @@ script! {
 script! {
     LOADER_OPEN, "loader_open", [partition, loading],
     keys: SALE_AND_STAGED,
-    args: ["epoch", "voucher", "token", "applied", "status", "opens_at", "closes_at", "limit", "capacity", "total", "free", "version"],
+    args: ["epoch", "voucher", "token", "applied", "status", "opens_at", "closes_at", "limit", "capacity", "total", "free", "version", "chunks"],
     answers: ["OPENED", "BEHIND", "NOT_MINE", "PARTITION", "STALE"],
 }
 script! {
@@ -323,7 +329,7 @@ script! {
 }
 
 /// Every script.
-pub(crate) static ALL: [&Script; 35] = [
+pub(crate) static ALL: [&Script; 36] = [
     &DELAY_CLAIM,
     &DELAY_NEXT,
     &DELAY_SCHEDULE,
@@ -350,6 +356,7 @@ pub(crate) static ALL: [&Script; 35] = [
     &LOADER_BEGIN_EPOCH,
     &LOADER_BEGIN_LOAD,
     &LOADER_LOAD,
+    &LOADER_LOSE,
     &LOADER_OFFER,
     &LOADER_OPEN,
     &LOADER_PARTITION,

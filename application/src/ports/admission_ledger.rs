@@ -122,7 +122,8 @@ pub trait AdmissionLedger: Send + Sync {
     /// [`EventKind::StockAdjusted`](seckill_domain::EventKind::StockAdjusted).
     ///
     /// A grant for an order that waits in the ledger counts as its promotion. A rejected decision
-    /// leaves an order with the reason. A parked decision leaves a message; the units it took are
+    /// leaves an order with the reason; so does a place for a buyer who waits for the voucher
+    /// already, by an order that Redis has lost. A parked decision leaves a message; the units it took are
     /// out of the ledger's stock until it is replayed or discarded, as far as there is stock.
     async fn apply(&self, batch: &AdmissionBatch) -> Result<Applied, Fault>;
 

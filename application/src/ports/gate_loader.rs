@@ -75,7 +75,7 @@ pub enum LoadBegun {
 pub enum LoadStep {
     /// Done. For claims that were appended: the partition's last decision now.
     Done(Sequence),
-    /// The token expired or the epoch changed; start again.
+    /// The token expired, the epoch changed, or a chunk before this one is missing; start again.
     NotMine,
 }
 
@@ -139,7 +139,7 @@ pub struct OpenSale {
 pub enum Opened {
     /// The sale is at the gate.
     Opened,
-    /// The token expired or the epoch changed; start again.
+    /// The token expired, the epoch changed, or chunks are missing; start again.
     NotMine,
     /// Something was appended for this voucher after the snapshot: wait for this decision, and take
     /// another snapshot.
@@ -198,22 +198,25 @@ pub trait GateLoader: Send + Sync {
         seats: &[Seat],
     ) -> Result<LoadStep, Fault>;
 
-    /// Loads a part of the snapshot, beside what is there. The first chunk of a token clears what
-    /// an earlier attempt loaded.
+    /// Loads a part of the snapshot, beside what is there: the chunk at this place, counted from 0.
+    /// The first one clears what an earlier attempt loaded; one that follows on a chunk that is
+    /// missing, because a failover lost it, is refused.
     async fn load(
         &self,
         voucher: VoucherId,
         token: &LoadToken,
         chunk: &LoadChunk,
-        first: bool,
+        place: usize,
     ) -> Result<LoadStep, Fault>;
 
-    /// Puts what was loaded in place of what was there and admits buyers again.
+    /// Puts what was loaded in place of what was there and admits buyers again, if it was loaded in
+    /// so many chunks: a failover may lose the last of them and keep the token.
     async fn open(
         &self,
         voucher: VoucherId,
         token: &LoadToken,
         sale: &OpenSale,
+        chunks: usize,
     ) -> Result<Opened, Fault>;
 
     /// Gives the voucher up for now: the next loader may begin at once. Nothing if not its own.
@@ -226,11 +229,15 @@ pub trait GateLoader: Send + Sync {
     /// if the gate knows the order. A grant is taken while the voucher is loading, or if free stock
     /// and the buyer's limit allow; a place is taken, with the turn it had, while the voucher is
     /// loading, or if the buyer neither waits nor would get more than he may and the list has room.
-    /// What is not taken is recorded as lost. At most [`LOAD_CHUNK_MAX`] of each, of one voucher.
+    /// What is not taken is recorded as lost, and the buyer's key remembered for it. At most [`LOAD_CHUNK_MAX`] of each, of one voucher.
     async fn offer(
         &self,
         voucher: VoucherId,
         claims: &[Claim],
         seats: &[Seat],
     ) -> Result<Offered, Fault>;
+
+    /// Records as lost what a process answered about a sale that has left the gate for good, except
+    /// what is in the index of decided orders. At most [`LOAD_CHUNK_MAX`], of one voucher.
+    async fn lose(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault>;
 }

@@ -271,13 +271,7 @@ impl Sale {
     }
 
     fn claim_of(&self, seat: Seat) -> Claim {
-        Claim {
-            order: seat.order,
-            voucher: self.voucher,
-            buyer: seat.buyer,
-            quantity: seat.quantity,
-            key: seat.key,
-        }
+        seat.into_claim(self.voucher)
     }
 
     /// Gives a buyer's place up, if he still has it.

@@ -87,7 +87,7 @@ async fn more_of_a_snapshot_than_promised_is_refused(harness: &dyn HotHarness) {
         opening = opening.holder(claim.buyer, claim.order, 1);
     }
     let too_much: &LoadChunk = opening.chunk();
-    assert_refused(stall.hot.loader.load(VOUCHER, &token, too_much, true).await);
+    assert_refused(stall.hot.loader.load(VOUCHER, &token, too_much, 0).await);
 }
 
 async fn more_grants_than_promised_are_refused(harness: &dyn HotHarness) {

@@ -15,6 +15,8 @@ promises! { ledger_waitlist over dyn LedgerHarness:
     joining_and_promotion_in_one_batch,
     a_place_that_was_given_up_says_why,
     joining_leaving_and_joining_again_in_one_batch,
+    a_buyer_has_one_place,
+    a_second_place_in_the_same_batch_is_rejected,
     each_kind_is_applied_once,
     a_place_that_is_gone_does_not_come_back,
     a_promotion_without_stock_is_rejected,
@@ -170,6 +172,38 @@ async fn joining_leaving_and_joining_again_in_one_batch(harness: &dyn LedgerHarn
     assert_eq!(desk.apply(decisions).await, [CONFIRMED; 4]);
     assert_eq!(desk.status(&first).await, OrderStatus::Withdrawn);
     assert_eq!(desk.status(&second).await, OrderStatus::PendingPayment);
+}
+
+/// A failover lost his place at the gate, and he joined again before anybody noticed.
+async fn a_buyer_has_one_place(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(5, 3).await;
+    let first = desk.joined(&voucher, 1, 1).await;
+    let second = claim(&voucher, 1, 2);
+    let lost = RejectReason::Lost;
+    assert_eq!(
+        desk.apply_one(joining(&second, 2)).await,
+        Verdict::Rejected(lost)
+    );
+    assert_eq!(desk.status(&first).await, OrderStatus::Waiting);
+    let order = desk.order(second.order).await;
+    assert_eq!(order.stage, Stage::Rejected { reason: lost });
+    desk.apply_one(left(&first, LeftReason::Withdrawn)).await;
+    let third = claim(&voucher, 1, 1);
+    assert_eq!(desk.apply_one(joining(&third, 3)).await, CONFIRMED);
+    assert_eq!(desk.status(&third).await, OrderStatus::Waiting);
+}
+
+async fn a_second_place_in_the_same_batch_is_rejected(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(5, 3).await;
+    let (first, second) = (claim(&voucher, 1, 1), claim(&voucher, 1, 1));
+    let decisions = vec![joining(&first, 1), joining(&second, 2)];
+    let batch = desk.batch(desk.partition_of(voucher.id), decisions).await;
+    let rejected = Verdict::Rejected(RejectReason::Lost);
+    assert_eq!(desk.commit(&batch).await, [CONFIRMED, rejected]);
+    assert_eq!(desk.status(&first).await, OrderStatus::Waiting);
+    assert_eq!(desk.status(&second).await, OrderStatus::Rejected);
 }
 
 async fn each_kind_is_applied_once(harness: &dyn LedgerHarness) {

@@ -24,6 +24,7 @@ promises! { loader_contents over dyn HotHarness:
     the_first_chunk_clears_an_earlier_attempt,
     a_chunk_that_is_loaded_twice_counts_once,
     many_holders_come_in_chunks,
+    chunks_that_are_missing_are_noticed,
     nothing_is_admitted_from_half_a_snapshot,
     a_snapshot_older_than_the_last_grant_is_refused,
     an_empty_sale_opens_empty,
@@ -85,7 +86,7 @@ async fn a_promoted_holder_is_known_as_one(harness: &dyn HotHarness) {
         ],
         ..LoadChunk::default()
     };
-    load.loaded(&chunk, true).await;
+    load.loaded(&chunk, 0).await;
     let sale = Opening::of(5).open_sale(harness.gate_time().await, sequence);
     assert_eq!(load.open(&sale).await, Opened::Opened);
     let promoted = Place::Promoted {
@@ -206,11 +207,11 @@ async fn the_first_chunk_clears_an_earlier_attempt(harness: &dyn HotHarness) {
         ..LoadChunk::default()
     };
     let (given_up, _) = Load::begun(&stall.hot, VOUCHER, "first").await;
-    given_up.loaded(&holder(FIRST, order(1)), true).await;
+    given_up.loaded(&holder(FIRST, order(1)), 0).await;
     given_up.abandon().await;
     let (load, sequence) = Load::begun(&stall.hot, VOUCHER, "second").await;
-    load.loaded(&holder(BuyerId::new(3), order(3)), true).await;
-    load.loaded(&holder(SECOND, order(2)), true).await;
+    load.loaded(&holder(BuyerId::new(3), order(3)), 0).await;
+    load.loaded(&holder(SECOND, order(2)), 0).await;
     let sale = Opening::of(5).open_sale(harness.gate_time().await, sequence);
     assert_eq!(load.open(&sale).await, Opened::Opened);
     let held = survivors(&stall.hot, VOUCHER).await.holders;
@@ -223,9 +224,9 @@ async fn a_chunk_that_is_loaded_twice_counts_once(harness: &dyn HotHarness) {
     let opening = with_seats().limit(2).holder(FIRST, order(9), 1);
     let stall = opening.clone().open(harness).await;
     let (load, sequence) = Load::begun(&stall.hot, VOUCHER, "token").await;
-    load.loaded(&LoadChunk::default(), true).await;
+    load.loaded(&LoadChunk::default(), 0).await;
     for _ in 0..2 {
-        load.loaded(opening.chunk(), false).await;
+        load.loaded(opening.chunk(), 1).await;
     }
     let sale = opening.open_sale(harness.gate_time().await, sequence);
     assert_eq!(load.open(&sale).await, Opened::Opened);
@@ -260,7 +261,7 @@ async fn many_holders_come_in_chunks(harness: &dyn HotHarness) {
             holders: chunk.to_vec(),
             ..LoadChunk::default()
         };
-        load.loaded(&chunk, number == 0).await;
+        load.loaded(&chunk, number).await;
     }
     let sale = opening.open_sale(harness.gate_time().await, sequence);
     assert_eq!(load.open(&sale).await, Opened::Opened);
@@ -281,11 +282,31 @@ async fn many_holders_come_in_chunks(harness: &dyn HotHarness) {
     stall.granted(many + 1, 1).await;
 }
 
+/// A failover may lose what was loaded last, and keep the token of the loader.
+async fn chunks_that_are_missing_are_noticed(harness: &dyn HotHarness) {
+    let opening = Opening::of(5).holder(FIRST, order(1), 1);
+    let stall = opening.clone().open(harness).await;
+    let (load, sequence) = Load::begun(&stall.hot, VOUCHER, "token").await;
+    let sale = opening.open_sale(harness.gate_time().await, sequence);
+    assert_eq!(load.load(opening.chunk(), 1).await, LoadStep::NotMine);
+    load.loaded(&LoadChunk::default(), 0).await;
+    assert_eq!(load.load(opening.chunk(), 2).await, LoadStep::NotMine);
+    assert_eq!(load.open_with(&sale, 2).await, Opened::NotMine);
+    load.loaded(opening.chunk(), 1).await;
+    assert_eq!(load.open_with(&sale, 1).await, Opened::NotMine);
+    assert_eq!(load.open_with(&sale, 2).await, Opened::Opened);
+    let orders = vec![order(1)];
+    assert_eq!(
+        stall.buy(FIRST.get(), 1).await.1,
+        Admission::AlreadyHeld { orders }
+    );
+}
+
 async fn nothing_is_admitted_from_half_a_snapshot(harness: &dyn HotHarness) {
     let opening = with_seats();
     let stall = Opening::of(5).open(harness).await;
     let (load, _) = Load::begun(&stall.hot, VOUCHER, "token").await;
-    load.loaded(opening.chunk(), true).await;
+    load.loaded(opening.chunk(), 0).await;
     stall
         .assert_not_loaded(seckill_application::ports::NotLoaded::Loading)
         .await;
@@ -303,7 +324,7 @@ async fn a_snapshot_older_than_the_last_grant_is_refused(harness: &dyn HotHarnes
     stall.granted(2, 1).await;
     let (load, sequence) = Load::begun(&stall.hot, VOUCHER, "token").await;
     assert_eq!(sequence, Sequence::new(2));
-    load.loaded(&LoadChunk::default(), true).await;
+    load.loaded(&LoadChunk::default(), 0).await;
     let now = harness.gate_time().await;
     for applied in [0, 1] {
         let outdated = opening.open_sale(now, Sequence::new(applied));
@@ -316,7 +337,7 @@ async fn a_snapshot_older_than_the_last_grant_is_refused(harness: &dyn HotHarnes
     }
     let sold_out = Opening::of(0).open_sale(now, sequence);
     assert_eq!(
-        load.load(&LoadChunk::default(), true).await,
+        load.load(&LoadChunk::default(), 0).await,
         LoadStep::Done(sequence)
     );
     assert_eq!(

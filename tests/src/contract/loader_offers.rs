@@ -26,6 +26,10 @@ promises! { loader_offers over dyn HotHarness:
     the_same_grants_offered_again_are_taken_once,
     whoever_lost_his_grant_is_answered_with_its_order,
     a_key_of_an_offered_grant_is_remembered,
+    a_key_of_a_grant_that_is_lost_for_good_is_remembered,
+    a_grant_whose_key_has_got_another_order_is_lost,
+    a_sale_that_has_left_takes_nothing_and_what_it_took_is_lost,
+    what_was_decided_is_not_lost,
     a_full_chunk_is_taken,
 }
 
@@ -114,13 +118,13 @@ async fn a_snapshot_without_an_offered_grant_is_refused(harness: &dyn HotHarness
     let opening = Opening::of(5);
     let stall = opening.clone().open(harness).await;
     let (load, before) = Load::begun(&stall.hot, VOUCHER, "token").await;
-    load.loaded(&LoadChunk::default(), true).await;
+    load.loaded(&LoadChunk::default(), 0).await;
     offer(&stall, &[grant(1, 1, 1)]).await;
     let now = harness.gate_time().await;
     let opened = load.open(&opening.open_sale(now, before)).await;
     assert_eq!(opened, Opened::Behind(Sequence::new(1)));
     let fresh = Opening::of(4).holder(BuyerId::new(1), OrderId::new(1), 1);
-    load.loaded(fresh.chunk(), true).await;
+    load.loaded(fresh.chunk(), 0).await;
     let opened = load.open(&fresh.open_sale(now, Sequence::new(1))).await;
     assert_eq!(opened, Opened::Opened);
     offer(&stall, &[grant(1, 1, 1)]).await;
@@ -140,7 +144,7 @@ async fn offering_what_is_known_holds_nobody_up(harness: &dyn HotHarness) {
     offer(&stall, &[stall.claim(&known)]).await;
     load.append(&[stall.claim(&known)], &[]).await;
     let fresh = Opening::of(4).holder(known.buyer, known.order, 1);
-    load.loaded(fresh.chunk(), true).await;
+    load.loaded(fresh.chunk(), 0).await;
     let sale = fresh.open_sale(harness.gate_time().await, sequence);
     assert_eq!(load.open(&sale).await, Opened::Opened);
 }
@@ -257,6 +261,69 @@ async fn a_key_of_an_offered_grant_is_remembered(harness: &dyn HotHarness) {
         stall.admit(&again).await,
         Admission::Replayed { order, first }
     );
+    assert_eq!(stall.decisions().await, [Decision::Granted(claim)]);
+}
+
+/// A call that is repeated gets the order it got, and reads there that it was lost.
+async fn a_key_of_a_grant_that_is_lost_for_good_is_remembered(harness: &dyn HotHarness) {
+    let stall = Opening::of(0).limit(5).waitlist(1).open(harness).await;
+    let attempt = stall.keyed(1, 2, "k");
+    let claim = stall.claim(&attempt);
+    offer(&stall, std::slice::from_ref(&claim)).await;
+    let order = attempt.order;
+    let first = PlaceAtFirst::Granted;
+    let again = stall.keyed(1, 2, "k");
+    assert_eq!(
+        stall.admit(&again).await,
+        Admission::Replayed { order, first }
+    );
+    assert_eq!(stall.decisions().await, [Decision::Lost(claim)]);
+}
+
+async fn a_grant_whose_key_has_got_another_order_is_lost(harness: &dyn HotHarness) {
+    let stall = Opening::of(5).limit(5).open(harness).await;
+    let attempt = stall.keyed(1, 2, "k");
+    let claim = stall.claim(&attempt);
+    let later = stall.keyed(1, 2, "k");
+    let granted = Admission::Granted { order: later.order };
+    assert_eq!(stall.admit(&later).await, granted);
+    offer(&stall, std::slice::from_ref(&claim)).await;
+    assert_eq!(stall.free().await, 3);
+    let expected = [
+        Decision::Granted(stall.claim(&later)),
+        Decision::Lost(claim),
+    ];
+    assert_eq!(stall.decisions().await, expected);
+    let again = stall.keyed(1, 2, "k");
+    let replayed = Admission::Replayed {
+        order: later.order,
+        first: PlaceAtFirst::Granted,
+    };
+    assert_eq!(stall.admit(&again).await, replayed);
+}
+
+async fn a_sale_that_has_left_takes_nothing_and_what_it_took_is_lost(harness: &dyn HotHarness) {
+    let stall = Opening::of(5).open(harness).await;
+    let claims = [grant(1, 1, 1), grant(2, 2, 1)];
+    let loader = &stall.hot.loader;
+    loader.unload(VOUCHER).await.unwrap();
+    let offered = loader.offer(VOUCHER, &claims, &[]).await.unwrap();
+    assert_eq!(offered, Offered::NotLoaded);
+    for _ in 0..2 {
+        let lost = loader.lose(VOUCHER, &claims).await.unwrap();
+        assert_eq!(lost, Offered::Taken);
+    }
+    let [first, second] = claims;
+    let expected = [Decision::Lost(first), Decision::Lost(second)];
+    assert_eq!(stall.decisions().await, expected);
+}
+
+async fn what_was_decided_is_not_lost(harness: &dyn HotHarness) {
+    let stall = Opening::of(5).open(harness).await;
+    let held = stall.granted(1, 1).await;
+    let claim = stall.claim(&held);
+    let lost = stall.hot.loader.lose(VOUCHER, &[claim.clone()]).await;
+    assert_eq!(lost.unwrap(), Offered::Taken);
     assert_eq!(stall.decisions().await, [Decision::Granted(claim)]);
 }
 

@@ -113,7 +113,7 @@ async fn while_loading_every_place_is_taken_with_its_turn(harness: &dyn HotHarne
     let (epoch, _) = begin_partition(harness.hot(), harness.partitions(), VOUCHER).await;
     let hot = harness.hot();
     let (load, before) = Load::begun(hot, VOUCHER, "token").await;
-    load.loaded(&LoadChunk::default(), true).await;
+    load.loaded(&LoadChunk::default(), 0).await;
     let seats = [seat(30, 3, 1, 5), seat(10, 2, 1, 5), seat(20, 1, 2, 1)];
     let offered = hot.loader.offer(VOUCHER, &[], &seats).await.unwrap();
     assert_eq!(offered, Offered::Taken);
@@ -246,7 +246,7 @@ async fn turns_of_a_new_life_stand_behind_those_that_survived(harness: &dyn HotH
         before.quantity,
     );
     let (load, sequence) = Load::begun(&stall.hot, VOUCHER, "again").await;
-    load.loaded(fresh.chunk(), true).await;
+    load.loaded(fresh.chunk(), 0).await;
     let sale = fresh.open_sale(harness.gate_time().await, sequence);
     assert_eq!(load.open(&sale).await, Opened::Opened);
     for buyer in 2..=20 {

@@ -169,7 +169,7 @@ async fn what_was_appended_again_was_decided(harness: &dyn HotHarness) {
     let known = stall.hot.gate.find_order(order).await.unwrap().unwrap();
     assert_eq!(known.claim, stall.claim(&held[1]));
     // The ledger applied it, the buyer cancelled meanwhile, and now repeats his purchase.
-    load.loaded(&LoadChunk::default(), true).await;
+    load.loaded(&LoadChunk::default(), 0).await;
     let sale = opening.open_sale(harness.gate_time().await, Sequence::new(6));
     assert_eq!(load.open(&sale).await, Opened::Opened);
     let first = seckill_domain::PlaceAtFirst::Granted;
@@ -189,7 +189,7 @@ async fn a_snapshot_without_what_was_appended_again_is_refused(harness: &dyn Hot
         panic!("the token is alive");
     };
     assert!(before < after);
-    load.loaded(&LoadChunk::default(), true).await;
+    load.loaded(&LoadChunk::default(), 0).await;
     let now = harness.gate_time().await;
     let outdated = opening.open_sale(now, before);
     assert_eq!(load.open(&outdated).await, Opened::Behind(after));
@@ -241,7 +241,7 @@ async fn a_lost_life_is_rebuilt_from_survivors_without_losing_a_grant(harness: &
     let opening = found.seats.iter().fold(opening, |opening, seat| {
         opening.seat(seat.ticket.get(), seat.buyer, seat.order, seat.quantity)
     });
-    load.loaded(opening.chunk(), true).await;
+    load.loaded(opening.chunk(), 0).await;
     let sale = opening.open_sale(harness.gate_time().await, last);
     assert_eq!(load.open(&sale).await, Opened::Opened);
 

@@ -175,7 +175,7 @@ async fn a_token_is_used_up_by_opening(harness: &dyn HotHarness) {
     let holders = std::slice::from_ref(&claim);
     let not_mine = seckill_application::ports::LoadStep::NotMine;
     assert_eq!(load.append(holders, &[]).await, not_mine);
-    assert_eq!(load.load(&LoadChunk::default(), true).await, not_mine);
+    assert_eq!(load.load(&LoadChunk::default(), 0).await, not_mine);
     let facts = harness.hot().gate.facts(&[VOUCHER]).await.unwrap();
     assert_eq!(facts[0].map(|facts| facts.pulse.free), Some(5));
 }

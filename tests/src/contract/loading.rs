@@ -1,5 +1,6 @@
 //! The steps of loading, in a line each.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use seckill_application::ports::{
@@ -15,6 +16,8 @@ pub(super) struct Load<'a> {
     hot: &'a HotPath,
     voucher: VoucherId,
     token: LoadToken,
+    /// How many chunks were loaded.
+    chunks: AtomicUsize,
 }
 
 impl<'a> Load<'a> {
@@ -25,6 +28,7 @@ impl<'a> Load<'a> {
             hot,
             voucher,
             token,
+            chunks: AtomicUsize::default(),
         }
     }
 
@@ -62,22 +66,35 @@ impl<'a> Load<'a> {
         appended.unwrap()
     }
 
-    pub(super) async fn load(&self, chunk: &LoadChunk, first: bool) -> LoadStep {
+    pub(super) async fn load(&self, chunk: &LoadChunk, place: usize) -> LoadStep {
         let loaded = self
             .loader()
-            .load(self.voucher, &self.token, chunk, first)
+            .load(self.voucher, &self.token, chunk, place)
             .await;
-        loaded.unwrap()
+        let step = loaded.unwrap();
+        if matches!(step, LoadStep::Done(_)) {
+            self.chunks.store(place + 1, Ordering::Relaxed);
+        }
+        step
     }
 
     /// Loads a chunk that must be taken.
-    pub(super) async fn loaded(&self, chunk: &LoadChunk, first: bool) {
-        let step = self.load(chunk, first).await;
+    pub(super) async fn loaded(&self, chunk: &LoadChunk, place: usize) {
+        let step = self.load(chunk, place).await;
         assert!(matches!(step, LoadStep::Done(_)), "{step:?}");
     }
 
     pub(super) async fn open(&self, sale: &OpenSale) -> Opened {
-        let opened = self.loader().open(self.voucher, &self.token, sale).await;
+        self.open_with(sale, self.chunks.load(Ordering::Relaxed))
+            .await
+    }
+
+    /// Opens as if so many chunks had been loaded.
+    pub(super) async fn open_with(&self, sale: &OpenSale, chunks: usize) -> Opened {
+        let opened = self
+            .loader()
+            .open(self.voucher, &self.token, sale, chunks)
+            .await;
         opened.unwrap()
     }
 
@@ -92,10 +109,7 @@ impl<'a> Load<'a> {
     pub(super) async fn assert_not_mine(&self, sale: &OpenSale, claim: &Claim) {
         let holders = std::slice::from_ref(claim);
         assert_eq!(self.append(holders, &[]).await, LoadStep::NotMine);
-        assert_eq!(
-            self.load(&LoadChunk::default(), true).await,
-            LoadStep::NotMine
-        );
+        assert_eq!(self.load(&LoadChunk::default(), 0).await, LoadStep::NotMine);
         assert_eq!(self.open(sale).await, Opened::NotMine);
     }
 }

@@ -157,12 +157,16 @@ impl Opening {
         };
         let loaded = hot
             .loader
-            .load(self.voucher, &token, &self.chunk, true)
+            .load(self.voucher, &token, &self.chunk, 0)
             .await
             .unwrap();
         assert!(matches!(loaded, LoadStep::Done(_)), "{loaded:?}");
         let sale = self.open_sale(harness.gate_time().await, sequence);
-        let opened = hot.loader.open(self.voucher, &token, &sale).await.unwrap();
+        let opened = hot
+            .loader
+            .open(self.voucher, &token, &sale, 1)
+            .await
+            .unwrap();
         assert_eq!(opened, Opened::Opened);
         Stall::new(hot, harness.partitions(), self.voucher, epoch, sale)
     }

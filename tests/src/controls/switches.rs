@@ -47,12 +47,12 @@ pub mod gate {
         Switch::script(
             "loader_load",
             "if not loading.mine() then",
-            "loading.mine()\nif false then",
+            "loading.mine()\nloading.staged = loading.staged or 0\nif false then",
         ),
         Switch::script(
             "loader_open",
             "if not loading.mine() then",
-            "loading.mine()\nloading.seq = loading.seq or 0\nif false then",
+            "loading.mine()\nloading.seq, loading.staged = loading.seq or 0, loading.staged or 0\nif false then",
         ),
     ];
 

@@ -82,7 +82,7 @@ impl GateLoader for Shared {
         voucher: VoucherId,
         token: &LoadToken,
         chunk: &LoadChunk,
-        first: bool,
+        place: usize,
     ) -> Result<LoadStep, Fault> {
         const LOAD: &str = "gate_loader.load";
         at_most(LOAD, chunk.holders.len(), LOAD_CHUNK_MAX)?;
@@ -93,12 +93,11 @@ impl GateLoader for Shared {
             let Some((mut journal, loading)) = partition.loading(voucher, token, now) else {
                 return LoadStep::NotMine;
             };
-            if first {
-                loading.staged = LoadChunk::default();
+            if place > loading.staged.len() {
+                return LoadStep::NotMine;
             }
-            loading.staged.holders.extend_from_slice(&chunk.holders);
-            loading.staged.seats.extend_from_slice(&chunk.seats);
-            loading.staged.keys.extend_from_slice(&chunk.keys);
+            loading.staged.truncate(place);
+            loading.staged.push(chunk.clone());
             journal.wrote();
             LoadStep::Done(journal.meta.sequence)
         })
@@ -109,10 +108,11 @@ impl GateLoader for Shared {
         voucher: VoucherId,
         token: &LoadToken,
         sale: &OpenSale,
+        chunks: usize,
     ) -> Result<Opened, Fault> {
         let partition = self.options.partitions.of(voucher);
         self.step("gate_loader.open", partition, |partition, now| {
-            partition.open_loaded(voucher, token, sale, now)
+            partition.open_loaded(voucher, token, (sale, chunks), now)
         })
     }
 
@@ -150,6 +150,22 @@ impl GateLoader for Shared {
         let partition = self.options.partitions.of(voucher);
         self.step(OFFER, partition, |partition, now| {
             partition.offer(voucher, claims, seats, now)
+        })
+    }
+
+    async fn lose(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault> {
+        const LOSE: &str = "gate_loader.lose";
+        at_most(LOSE, claims.len(), LOAD_CHUNK_MAX)?;
+        let partition = self.options.partitions.of(voucher);
+        self.step(LOSE, partition, |partition, now| {
+            let Some(Live { mut journal, .. }) = partition.live() else {
+                return Offered::PartitionMissing;
+            };
+            let known = &journal.decided.orders;
+            let fresh = claims.iter().filter(|it| !known.contains_key(&it.order));
+            let decisions = fresh.cloned().map(Decision::Lost).collect();
+            journal.append(now, decisions);
+            Offered::Taken
         })
     }
 }
@@ -214,7 +230,7 @@ impl Partition {
                 epoch,
                 deadline,
                 mark: sequence,
-                staged: LoadChunk::default(),
+                staged: Vec::new(),
             });
         }
         journal.wrote();
@@ -254,7 +270,7 @@ impl Partition {
             .iter()
             .filter(|seat| !decided.contains_key(&seat.order))
             .map(|seat| Decision::Joined {
-                claim: claim_of(voucher, seat),
+                claim: seat.clone().into_claim(voucher),
                 ticket: seat.ticket,
             });
         let decisions: Vec<Decision> = granted.chain(joined).collect();
@@ -266,7 +282,7 @@ impl Partition {
         &mut self,
         voucher: VoucherId,
         token: &LoadToken,
-        open: &OpenSale,
+        (open, chunks): (&OpenSale, usize),
         now: Timestamp,
     ) -> Opened {
         let Some(Live { mut journal, slots }) = self.live() else {
@@ -282,6 +298,7 @@ impl Partition {
         match slot.loading_of(token, epoch, now) {
             None => return Opened::NotMine,
             Some(loading) if open.applied < loading.mark => return Opened::Behind(loading.mark),
+            Some(loading) if loading.staged.len() != chunks => return Opened::NotMine,
             Some(_) => {}
         }
         if let Some(loading) = slot.loading.take() {
@@ -335,7 +352,7 @@ impl Partition {
             });
         }
         for seat in seats {
-            let claim = claim_of(voucher, seat);
+            let claim = seat.clone().into_claim(voucher);
             if known(sale.as_deref(), &decisions, &claim) {
                 continue;
             }
@@ -374,14 +391,4 @@ fn knows(sale: &Sale, claim: &Claim) -> bool {
         seat.is_some_and(|seat| seat.order == claim.order)
     };
     sale.holds(claim.buyer, claim.order) || waits()
-}
-
-fn claim_of(voucher: VoucherId, seat: &Seat) -> Claim {
-    Claim {
-        order: seat.order,
-        voucher,
-        buyer: seat.buyer,
-        quantity: seat.quantity,
-        key: seat.key.clone(),
-    }
 }

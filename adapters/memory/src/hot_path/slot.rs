@@ -24,7 +24,7 @@ pub(super) struct Loading {
     pub(super) deadline: Timestamp,
     /// The last decision that may be about this voucher: a snapshot without it is too old.
     pub(super) mark: Sequence,
-    pub(super) staged: LoadChunk,
+    pub(super) staged: Vec<LoadChunk>,
 }
 
 impl Slot {
@@ -77,14 +77,16 @@ impl Loading {
     /// The sale that was loaded.
     pub(super) fn into_sale(self, voucher: VoucherId, open: &OpenSale) -> Sale {
         let mut sale = Sale::new(voucher, open.terms, open.free, open.version);
-        for holder in self.staged.holders {
-            sale.restore_holder(holder.buyer, holder.held);
-        }
-        for seat in self.staged.seats {
-            sale.restore_seat(seat);
-        }
-        for used in self.staged.keys {
-            sale.restore_key(used.buyer, used.key, used.first);
+        for chunk in self.staged {
+            for holder in chunk.holders {
+                sale.restore_holder(holder.buyer, holder.held);
+            }
+            for seat in chunk.seats {
+                sale.restore_seat(seat);
+            }
+            for used in chunk.keys {
+                sale.restore_key(used.buyer, used.key, used.first);
+            }
         }
         sale
     }

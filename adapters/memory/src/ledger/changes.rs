@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use seckill_application::ports::{Adjustment, AdjustmentState, PaymentRecord};
 use seckill_domain::{
     AdjustmentId, BuyerId, Claim, GateChange, GateUpdate, GateVersion, Holding, IdempotencyKey,
-    NewEvent, Order, OrderId, PaymentId, Timestamp, Voucher, VoucherId,
+    NewEvent, Order, OrderId, PaymentId, Stage, Timestamp, Voucher, VoucherId,
 };
 
 use super::book::{AdjustmentRow, Book};
@@ -127,6 +127,20 @@ impl Changes {
             changes,
         });
         Some(version)
+    }
+
+    /// Whether the buyer waits for the voucher by another order.
+    pub(super) fn waits_already(&self, book: &Book, claim: &Claim) -> bool {
+        let waits = |order: &Order| {
+            (order.voucher, order.buyer) == (claim.voucher, claim.buyer)
+                && order.id != claim.order
+                && order.stage == Stage::Waiting
+        };
+        let first = (claim.buyer, OrderId::new(0));
+        let last = (claim.buyer, OrderId::new(u64::MAX));
+        let mut stored = book.orders_by_buyer.range(first..=last);
+        stored.any(|(_, id)| self.order(book, *id).is_some_and(waits))
+            || self.orders.values().any(waits)
     }
 
     /// Which order has a claim's key: the first of the buyer's orders of the voucher that used it.

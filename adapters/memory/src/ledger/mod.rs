@@ -41,6 +41,8 @@ pub enum LedgerGuard {
     Limit,
     /// Units are taken only out of what is there.
     Stock,
+    /// A buyer has one place on a waitlist at most.
+    OnePlace,
 }
 
 /// The ledger in memory. Clones are handles on the same ledger. Its clock is the clock it was given.

@@ -180,11 +180,18 @@ impl Settlement<'_> {
         let Some(order) = self.new_order(item.entry, claim) else {
             return self.park_unknown(item);
         };
-        let (stage, verdict) = if self.key_is_taken(claim) {
-            let reason = RejectReason::LimitReached;
-            (Stage::Rejected { reason }, Verdict::Rejected(reason))
+        let refusal = if self.key_is_taken(claim) {
+            Some(RejectReason::LimitReached)
+        } else if self.changes.waits_already(self.book, claim) && !self.lacks(LedgerGuard::OnePlace)
+        {
+            // Redis has lost the place that he has.
+            Some(RejectReason::Lost)
         } else {
-            (Stage::Waiting, Verdict::Confirmed)
+            None
+        };
+        let (stage, verdict) = match refusal {
+            Some(reason) => (Stage::Rejected { reason }, Verdict::Rejected(reason)),
+            None => (Stage::Waiting, Verdict::Confirmed),
         };
         self.put_as_it_is(Order {
             ticket: Some(ticket),

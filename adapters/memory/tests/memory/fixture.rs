@@ -81,7 +81,7 @@ impl World {
             version: GateVersion::default(),
             applied: sequence,
         };
-        let opened = now(loader.open(VOUCHER, &token, &sale)).unwrap();
+        let opened = now(loader.open(VOUCHER, &token, &sale, 0)).unwrap();
         assert_eq!(opened, Opened::Opened);
     }
 

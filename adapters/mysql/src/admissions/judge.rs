@@ -199,20 +199,31 @@ impl<'b> Judge<'b> {
 
     fn join(&mut self, place: Place, claim: &'b Claim, ticket: Ticket) -> Verdict {
         let is_new = self.status(claim).is_none();
-        let key_is_taken = self.key_is_taken(claim);
+        let refusal = self.refusal_of_place(claim);
         let draft = self.draft(place, claim);
         draft.joined = Some(place.0);
         if !is_new {
             return Verdict::AlreadyThere;
         }
         draft.ticket = Some(ticket);
-        if key_is_taken {
-            let reason = RejectReason::LimitReached;
+        if let Some(reason) = refusal {
             self.set(claim, OrderStatus::Rejected, Some(reason));
             return Verdict::Rejected(reason);
         }
         self.set(claim, OrderStatus::Waiting, None);
         Verdict::Confirmed
+    }
+
+    fn refusal_of_place(&self, claim: &Claim) -> Option<RejectReason> {
+        let waits = self.known.waiting.get(&(claim.voucher, claim.buyer));
+        if self.key_is_taken(claim) {
+            Some(RejectReason::LimitReached)
+        } else if waits.is_some_and(|order| *order != claim.order) {
+            // Redis has lost the place that he has.
+            Some(RejectReason::Lost)
+        } else {
+            None
+        }
     }
 
     fn leave(&mut self, place: Place, claim: &'b Claim, reason: LeftReason) -> Verdict {
@@ -367,6 +378,12 @@ impl<'b> Judge<'b> {
         if let Some(known) = self.known.orders.get_mut(&claim.order) {
             known.status = status;
             known.reason = reason;
+        }
+        let place = (claim.voucher, claim.buyer);
+        if status == OrderStatus::Waiting {
+            self.known.waiting.insert(place, claim.order);
+        } else if self.known.waiting.get(&place) == Some(&claim.order) {
+            self.known.waiting.remove(&place);
         }
     }
 

@@ -47,6 +47,8 @@ pub(super) struct Known {
     pub(super) sales: HashMap<VoucherId, KnownSale>,
     pub(super) orders: HashMap<OrderId, KnownOrder>,
     pub(super) keys: HashMap<(VoucherId, BuyerId, IdempotencyKey), OrderId>,
+    /// The orders by which buyers wait.
+    pub(super) waiting: HashMap<(VoucherId, BuyerId), OrderId>,
     /// Live units.
     pub(super) holdings: HashMap<(VoucherId, BuyerId), u64>,
     pub(super) adjustments: HashMap<AdjustmentId, KnownAdjustment>,
@@ -69,6 +71,7 @@ pub(super) async fn load(session: &mut Session, items: &[BatchItem]) -> Result<K
     Ok(Known {
         orders: orders(session, items).await?,
         keys: keys(session, items).await?,
+        waiting: waiting(session, items).await?,
         holdings: holdings(session, items).await?,
         sales: sales(session, items).await?,
         adjustments: adjustments(session, items).await?,
@@ -131,6 +134,37 @@ fn key(row: &MySqlRow) -> Result<((VoucherId, BuyerId, IdempotencyKey), OrderId)
         .parse()
         .map_err(|error| Trouble::Broken(Box::new(error)))?;
     Ok(((voucher, buyer, key), OrderId::new(get(row, "id")?)))
+}
+
+/// The places of buyers who join. No locks: whoever else changes these orders only ends them.
+pub(super) async fn waiting(
+    session: &mut Session,
+    items: &[BatchItem],
+) -> Result<HashMap<(VoucherId, BuyerId), OrderId>, Trouble> {
+    const SQL: &str = "SELECT o.id, o.voucher_id, o.user_id FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
+             voucher BIGINT UNSIGNED PATH '$[0]', \
+             buyer BIGINT UNSIGNED PATH '$[1]')) wanted \
+           STRAIGHT_JOIN orders o ON o.user_id = wanted.buyer AND o.voucher_id = wanted.voucher \
+             AND o.status = 'waiting'";
+    let joining: BTreeSet<(u64, u64)> = decisions(items)
+        .filter_map(|decision| match decision {
+            Decision::Joined { claim, .. } => Some((claim.voucher.get(), claim.buyer.get())),
+            _ => None,
+        })
+        .collect();
+    if joining.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = session
+        .rows(statement(SQL).bind(json_rows(joining.into_iter())?))
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let voucher = VoucherId::new(get(row, "voucher_id")?);
+            let buyer = BuyerId::new(get(row, "user_id")?);
+            Ok(((voucher, buyer), OrderId::new(get(row, "id")?)))
+        })
+        .collect()
 }
 
 async fn holdings(

@@ -1,7 +1,7 @@
 //! What a transaction writes: rows, sorted by key so that every transaction takes its locks in the
 //! same order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::events::of_claim;
 use crate::row::{reason_word, status_word};
@@ -100,6 +100,7 @@ impl<'b> Plan<'b> {
             verdicts: vec![Verdict::Confirmed; items.len()],
             ..Self::default()
         };
+        let mut joining = HashSet::new();
         for item in items {
             let BatchItem::Decision {
                 sequence,
@@ -109,6 +110,11 @@ impl<'b> Plan<'b> {
             else {
                 return None;
             };
+            if let Decision::Joined { claim, .. } = decision
+                && !joining.insert((claim.voucher, claim.buyer))
+            {
+                return None;
+            }
             plan.add_news(*sequence, *entry, decision)?;
         }
         plan.sort();

@@ -236,7 +236,7 @@ impl Stage {
         let step = self
             .hot
             .loader
-            .load(VOUCHER, &token, chunk, true)
+            .load(VOUCHER, &token, chunk, 0)
             .await
             .unwrap();
         assert_eq!(step, LoadStep::Done(sequence));
@@ -246,7 +246,12 @@ impl Stage {
             version: GateVersion::new(1),
             applied: sequence,
         };
-        let opened = self.hot.loader.open(VOUCHER, &token, &sale).await.unwrap();
+        let opened = self
+            .hot
+            .loader
+            .open(VOUCHER, &token, &sale, 1)
+            .await
+            .unwrap();
         assert_eq!(opened, Opened::Opened);
     }
 

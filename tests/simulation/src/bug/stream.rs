@@ -69,8 +69,9 @@ hand_on!(GateLoader for Silent {
     begin_load(voucher: VoucherId, token: &LoadToken, ttl: Duration) -> LoadBegun;
     survivors(voucher: VoucherId, cursor: u64) -> Survivors;
     append_again(voucher: VoucherId, token: &LoadToken, holders: &[Claim], seats: &[Seat]) -> LoadStep;
-    load(voucher: VoucherId, token: &LoadToken, chunk: &LoadChunk, first: bool) -> LoadStep;
-    open(voucher: VoucherId, token: &LoadToken, sale: &OpenSale) -> Opened;
+    load(voucher: VoucherId, token: &LoadToken, chunk: &LoadChunk, place: usize) -> LoadStep;
+    open(voucher: VoucherId, token: &LoadToken, sale: &OpenSale, chunks: usize) -> Opened;
+    lose(voucher: VoucherId, claims: &[Claim]) -> Offered;
     abandon(voucher: VoucherId, token: &LoadToken) -> ();
     unload(voucher: VoucherId) -> ();
 } but {

@@ -49,20 +49,22 @@ faulty!(PurchaseGate as "purchase_gate" {
 faulty!(GateLoader as "gate_loader" {
     partition(partition: PartitionId) -> PartitionState;
     survivors(voucher: VoucherId, cursor: u64) -> Survivors;
-    load(voucher: VoucherId, token: &LoadToken, chunk: &LoadChunk, first: bool) -> LoadStep;
+    load(voucher: VoucherId, token: &LoadToken, chunk: &LoadChunk, place: usize) -> LoadStep;
 } late {
     begin_load(voucher: VoucherId, token: &LoadToken, ttl: Duration) -> LoadBegun
         { token = token.clone() } (voucher, &token, ttl);
     append_again(voucher: VoucherId, token: &LoadToken, holders: &[Claim], seats: &[Seat]) -> LoadStep
         { token = token.clone(), holders = holders.to_vec(), seats = seats.to_vec() }
         (voucher, &token, &holders, &seats);
-    open(voucher: VoucherId, token: &LoadToken, sale: &OpenSale) -> Opened
-        { token = token.clone(), sale = *sale } (voucher, &token, &sale);
+    open(voucher: VoucherId, token: &LoadToken, sale: &OpenSale, chunks: usize) -> Opened
+        { token = token.clone(), sale = *sale } (voucher, &token, &sale, chunks);
     abandon(voucher: VoucherId, token: &LoadToken) -> ()
         { token = token.clone() } (voucher, &token);
     unload(voucher: VoucherId) -> () {} (voucher);
     offer(voucher: VoucherId, claims: &[Claim], seats: &[Seat]) -> Offered
         { claims = claims.to_vec(), seats = seats.to_vec() } (voucher, &claims, &seats);
+    lose(voucher: VoucherId, claims: &[Claim]) -> Offered
+        { claims = claims.to_vec() } (voucher, &claims);
 } extra {
     async fn begin_epoch(
         &self,

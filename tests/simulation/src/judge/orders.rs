@@ -75,10 +75,6 @@ pub(super) fn nothing_lost(site: &Site, orders: &[Order]) -> Result<(), Violatio
                 // Parked: it is read as queued.
                 continue;
             }
-            if site.watch.is_at_risk(*id) && is_retired(site, promise.voucher) {
-                // OPEN: what was lost of a sale that has left the gate cannot be offered.
-                continue;
-            }
             let how = format!(
                 "order {id}, told to buyer {} by {:?}, is gone",
                 promise.buyer, promise.by
@@ -101,11 +97,6 @@ pub(super) fn nothing_lost(site: &Site, orders: &[Order]) -> Result<(), Violatio
         }
     }
     Ok(())
-}
-
-fn is_retired(site: &Site, voucher: VoucherId) -> bool {
-    let voucher = now(site.stores.ledger.ledger.voucher(voucher));
-    voucher.is_some_and(|voucher| voucher.retired)
 }
 
 /// I6: an end that somebody was told of stays the end.
@@ -173,10 +164,7 @@ fn same_request(
 /// I9: a call makes one order at most.
 fn nothing_unasked(site: &Site, told: &Told, orders: &[Order]) -> Result<(), Violation> {
     let mut made: BTreeMap<(VoucherId, BuyerId), usize> = BTreeMap::new();
-    // OPEN: the key of an answer that was lost for good is the ledger's and not the gate's, until
-    // the sale is loaded again: who asks with it meanwhile is given what the ledger rejects.
-    let rejected = |it: &Order| it.status() == OrderStatus::Rejected;
-    let asked = |it: &&Order| it.key.is_none() && it.buyer != BuyerId::new(FORGED) && !rejected(it);
+    let asked = |it: &&Order| it.key.is_none() && it.buyer != BuyerId::new(FORGED);
     let keyless = orders.iter().filter(asked);
     let keyless = keyless.filter(|it| !site.watch.is_at_risk(it.id));
     for order in keyless {

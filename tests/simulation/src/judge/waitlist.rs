@@ -6,7 +6,6 @@ use seckill_domain::invariants::{self, InvariantId};
 use seckill_domain::{EventId, EventKind, Order, OrderId, OrderStatus, Ticket, Voucher};
 
 use super::{Violation, broken};
-use crate::coverage::Seen;
 use crate::promises::Promise;
 use crate::site::Site;
 use crate::stores::now;
@@ -20,7 +19,6 @@ pub(super) fn fair(site: &Site, voucher: &Voucher, orders: &[Order]) -> Result<(
     let ours: BTreeMap<OrderId, &Order> = orders
         .iter()
         .filter(|order| order.voucher == voucher.id && !site.watch.is_at_risk(order.id))
-        .filter(|order| !lost_anything(site) || !took_another(order, orders))
         .map(|order| (order.id, order))
         .collect();
     by_turn(site, voucher, &ours)?;
@@ -80,21 +78,4 @@ fn overtaken(site: &Site, ours: &BTreeMap<OrderId, &Order>) -> Result<(), Violat
         }
     }
     Ok(())
-}
-
-/// OPEN: a buyer whose place a failover lost at the gate, and not in the ledger, may join again
-/// before anybody notices. The ledger takes both places, the gate knows one, and the other waits
-/// for ever.
-pub(super) fn took_another<'a>(order: &Order, all: impl IntoIterator<Item = &'a Order>) -> bool {
-    all.into_iter().any(|other| {
-        let same = (other.voucher, other.buyer) == (order.voucher, order.buyer);
-        same && other.id != order.id && other.ticket.is_some() && order.ticket.is_some()
-    })
-}
-
-/// Whether hot data was ever lost in this run: without that, nobody has two places.
-fn lost_anything(site: &Site) -> bool {
-    [Seen::Failover, Seen::Wipe, Seen::KeyLost]
-        .iter()
-        .any(|what| site.nature.coverage.times(*what) > 0)
 }

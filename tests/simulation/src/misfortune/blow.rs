@@ -129,9 +129,7 @@ impl Blow {
 
     fn fail_over(&self) {
         let recent = self.site.recent_writes();
-        // OPEN: a load whose chunks a failover loses, and whose token it does not, opens a sale with
-        // nobody in it: the gate does not count what it was given.
-        if recent == 0 || self.site.is_loading() {
+        if recent == 0 {
             return;
         }
         let writes = self.dice().below(recent.min(UNDO_DEPTH)) + 1;

@@ -313,7 +313,7 @@ impl Sides<'_> {
             .unwrap();
         let token = format!("life-{}", self.epoch);
         let (load, _) = Load::begun(hot, VOUCHER, &token).await;
-        load.loaded(&chunk, true).await;
+        load.loaded(&chunk, 0).await;
         assert_eq!(load.open(&open).await, Opened::Opened);
         self.rule.reload();
         self.compared = 0;

@@ -40,11 +40,12 @@ counted!(GateLoader as "gate_loader" {
     survivors(voucher: VoucherId, cursor: u64) -> Survivors;
     append_again(voucher: VoucherId, token: &LoadToken, holders: &[Claim], seats: &[Seat])
         -> LoadStep;
-    load(voucher: VoucherId, token: &LoadToken, chunk: &LoadChunk, first: bool) -> LoadStep;
-    open(voucher: VoucherId, token: &LoadToken, sale: &OpenSale) -> Opened;
+    load(voucher: VoucherId, token: &LoadToken, chunk: &LoadChunk, place: usize) -> LoadStep;
+    open(voucher: VoucherId, token: &LoadToken, sale: &OpenSale, chunks: usize) -> Opened;
     abandon(voucher: VoucherId, token: &LoadToken) -> ();
     unload(voucher: VoucherId) -> ();
     offer(voucher: VoucherId, claims: &[Claim], seats: &[Seat]) -> Offered;
+    lose(voucher: VoucherId, claims: &[Claim]) -> Offered;
 });
 
 counted!(AdmissionStream as "admission_stream" {

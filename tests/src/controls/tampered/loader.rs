@@ -95,9 +95,9 @@ impl GateLoader for TamperedLoader {
         voucher: VoucherId,
         token: &LoadToken,
         chunk: &LoadChunk,
-        first: bool,
+        place: usize,
     ) -> Result<LoadStep, Fault> {
-        self.inner.load(voucher, token, chunk, first).await
+        self.inner.load(voucher, token, chunk, place).await
     }
 
     async fn open(
@@ -105,8 +105,9 @@ impl GateLoader for TamperedLoader {
         voucher: VoucherId,
         token: &LoadToken,
         sale: &OpenSale,
+        chunks: usize,
     ) -> Result<Opened, Fault> {
-        self.inner.open(voucher, token, sale).await
+        self.inner.open(voucher, token, sale, chunks).await
     }
 
     async fn abandon(&self, voucher: VoucherId, token: &LoadToken) -> Result<(), Fault> {
@@ -124,5 +125,9 @@ impl GateLoader for TamperedLoader {
         seats: &[Seat],
     ) -> Result<Offered, Fault> {
         self.inner.offer(voucher, claims, seats).await
+    }
+
+    async fn lose(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault> {
+        self.inner.lose(voucher, claims).await
     }
 }
