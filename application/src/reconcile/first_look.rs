@@ -18,6 +18,8 @@ pub(super) struct Look {
     /// Units by which conservation was off, before the orders were compared: whatever was behind it
     /// is among them. `None` if something moved.
     pub(super) drift: Option<i64>,
+    /// Whether the gate went by other terms than the ledger, while nothing moved.
+    pub(super) other_terms: bool,
     pub(super) suspicions: Vec<Suspicion>,
     /// Whether all suspicions had room.
     pub(super) complete: bool,
@@ -43,9 +45,11 @@ impl Reconcile {
     /// Asks for a sale that the gate does not have to be loaded, and suspects nothing else.
     pub(super) async fn first_look(&self, voucher: VoucherId) -> Result<Look, Fault> {
         let balance = self.balance.run(voucher).await?;
+        let drift = balance.and_then(|balance| balance.drift());
         let mut look = Look {
             voucher,
-            drift: balance.and_then(|balance| balance.drift()),
+            drift,
+            other_terms: drift.is_some() && self.has_other_terms(voucher).await?,
             suspicions: Vec::new(),
             complete: true,
         };
@@ -57,6 +61,17 @@ impl Reconcile {
             look.suspicions.clear();
         }
         Ok(look)
+    }
+
+    /// Whether the gate goes by other terms than the ledger, both at the same version. A withdrawal
+    /// that the ledger refused leaves the gate with a smaller total, should the order writer die
+    /// before it has the sale loaded again.
+    pub(super) async fn has_other_terms(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        let facts = self.gate.facts(&[voucher]).await?.into_iter().flatten();
+        let ledger = self.ledger.voucher(voucher).await?;
+        Ok(facts.zip(ledger).any(|(gate, ledger)| {
+            gate.pulse.version == ledger.version && gate.terms != ledger.sale_terms()
+        }))
     }
 
     /// Who holds units without a live order. `false` if the gate does not have the voucher.

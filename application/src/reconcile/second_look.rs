@@ -45,9 +45,13 @@ impl Reconcile {
             }
             _ => 0,
         };
+        let other_terms =
+            look.other_terms && balance.drift().is_some() && self.has_other_terms(voucher).await?;
         let differences = self.repair(wrong, scope).await?;
-        if free_drift != 0 && !scope.dry_run {
-            self.reload(voucher, free_drift).await?;
+        if (free_drift != 0 || other_terms) && !scope.dry_run {
+            tracing::error!(%voucher, free_drift, other_terms,
+                "the gate's free stock or terms are off; loading the sale again");
+            self.reload(voucher).await?;
         }
         if !balance.at_gate {
             self.wanted.request(voucher);
@@ -66,8 +70,7 @@ impl Reconcile {
         }))
     }
 
-    async fn reload(&self, voucher: VoucherId, drift: i64) -> Result<(), Fault> {
-        tracing::error!(%voucher, drift, "the gate's free stock is off; loading the sale again");
+    async fn reload(&self, voucher: VoucherId) -> Result<(), Fault> {
         self.loader.unload(voucher).await?;
         self.wanted.request(voucher);
         Ok(())

@@ -2,7 +2,7 @@
 
 use seckill_application::ports::Clock as _;
 use seckill_domain::invariants::InvariantId;
-use seckill_domain::{GateVersion, SaleStatus, SaleTerms, Voucher};
+use seckill_domain::{GateVersion, SaleStatus, Voucher};
 
 use super::{Violation, broken};
 use crate::site::Site;
@@ -67,12 +67,7 @@ fn of_sale(site: &Site, voucher: &Voucher) -> Option<String> {
         let over = facts.terms.is_over(site.stores.hot_clock.now());
         return (!over).then(|| format!("voucher {id} is retired, and sold at the gate"));
     }
-    // OPEN: a withdrawal that the ledger refuses, whose batch's answer is lost, leaves the gate with a
-    // smaller total; it is only asked whether a head can ever be served.
-    let terms = SaleTerms {
-        total_units: facts.terms.total_units,
-        ..voucher.sale_terms()
-    };
+    let terms = voucher.sale_terms();
     if facts.terms != terms {
         return Some(format!(
             "the gate goes by {:?}, not by {terms:?}",
