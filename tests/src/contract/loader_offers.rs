@@ -322,7 +322,11 @@ async fn what_was_decided_is_not_lost(harness: &dyn HotHarness) {
     let stall = Opening::of(5).open(harness).await;
     let held = stall.granted(1, 1).await;
     let claim = stall.claim(&held);
-    let lost = stall.hot.loader.lose(VOUCHER, &[claim.clone()]).await;
+    let lost = stall
+        .hot
+        .loader
+        .lose(VOUCHER, std::slice::from_ref(&claim))
+        .await;
     assert_eq!(lost.unwrap(), Offered::Taken);
     assert_eq!(stall.decisions().await, [Decision::Granted(claim)]);
 }
