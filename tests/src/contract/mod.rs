@@ -40,6 +40,7 @@ pub mod ledger_events;
 pub mod ledger_grants;
 pub mod ledger_life;
 pub mod ledger_limits;
+pub mod ledger_model;
 pub mod ledger_orders;
 pub mod ledger_overdue;
 pub mod ledger_parking;
@@ -145,7 +146,7 @@ macro_rules! ledger_contract {
     ($stand:path) => {
         $crate::contract_suites! { $stand:
             event_outbox gate_updates ledger_adjustments ledger_bounds ledger_events ledger_grants
-            ledger_life ledger_limits ledger_orders ledger_overdue ledger_parking ledger_positions
+            ledger_life ledger_limits ledger_model ledger_orders ledger_overdue ledger_parking ledger_positions
             ledger_races ledger_reads ledger_snapshots ledger_vouchers ledger_waitlist
             money_movements parked_discards parked_messages parked_replays
             reconciliation_reports reconciliations
