@@ -50,7 +50,7 @@ impl Reconcile {
         let differences = self.repair(wrong, scope).await?;
         if (free_drift != 0 || other_terms) && !scope.dry_run {
             tracing::error!(%voucher, free_drift, other_terms,
-                "the gate's free stock or terms are off; loading the sale again");
+                "the gate's free stock is off, or its terms are; loading the sale again");
             self.reload(voucher).await?;
         }
         if !balance.at_gate {
