@@ -127,6 +127,7 @@ impl Sides<'_> {
             _ => {
                 let again = (self.real.apply_again().await, self.rule.apply_again().await);
                 assert_eq!(again.0, again.1);
+                assert!(matches!(again.0, None | Some((true, true))), "{again:?}");
                 "the last batch again".to_owned()
             }
         }

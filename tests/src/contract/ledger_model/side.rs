@@ -88,19 +88,20 @@ impl<'a> Side<'a> {
         let partition = self.desk.partition_of(self.voucher.id);
         let batch = self.desk.batch(partition, decisions).await;
         let verdicts = self.desk.commit(&batch).await;
-        self.last = Some(batch);
+        let all = verdicts.iter().all(|it| *it == Verdict::Confirmed);
+        self.last = all.then_some(batch);
         verdicts
     }
 
-    /// Puts the last batch again: it is stale, and known to be applied.
-    pub(super) async fn apply_again(&self) -> (bool, bool) {
-        let Some(batch) = &self.last else {
-            return (true, true);
-        };
+    /// Puts the last batch again: whether it is stale, and known to be applied. `None` if not all of
+    /// it was confirmed: an order keeps the numbers of the decisions that made it what it is, and not
+    /// of those that changed nothing.
+    pub(super) async fn apply_again(&self) -> Option<(bool, bool)> {
+        let batch = self.last.as_ref()?;
         let port = &self.desk.ports.admissions;
         let stale = matches!(port.apply(batch).await.unwrap(), Applied::Stale(_));
         let known = port.has_applied(batch.partition, &batch.items).await;
-        (stale, known.unwrap())
+        Some((stale, known.unwrap()))
     }
 
     /// Moves an order on.
@@ -146,7 +147,8 @@ impl<'a> Side<'a> {
     }
 
     /// Settles the oldest parked message of the sale.
-    pub(super) async fn settle(&self, replay: bool) -> Option<ParkedReply> {
+    pub(super) async fn settle(&mut self, replay: bool) -> Option<ParkedReply> {
+        self.last = None;
         let parked = &self.desk.ports.parked;
         let waiting = parked.list(true, None, 100).await.unwrap().items;
         let ours = |voucher: Option<VoucherId>| voucher == Some(self.voucher.id);
@@ -173,7 +175,11 @@ impl<'a> Side<'a> {
     }
 
     /// What a buyer and his key are answered once the sale has left.
-    pub(super) async fn orders_on(&self, buyer: BuyerId, key: &IdempotencyKey) -> Vec<OrderId> {
+    pub(super) async fn orders_on(
+        &self,
+        buyer: BuyerId,
+        key: &IdempotencyKey,
+    ) -> BTreeSet<OrderId> {
         let ledger = &self.desk.ports.ledger;
         let found = ledger.orders_on(self.voucher.id, buyer, Some(key)).await;
         found.unwrap().iter().map(|order| order.id).collect()
