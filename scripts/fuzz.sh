@@ -9,6 +9,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
+case $seconds in *[!0-9]*)
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac
 shift || true
 [ $# -gt 0 ] || set -- entry reply token page
 

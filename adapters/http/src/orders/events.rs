@@ -38,7 +38,7 @@ struct LastSeenHeader {
     #[param(
         rename = "Last-Event-ID",
         example = "17",
-        pattern = "^(0|[1-9][0-9]{0,19})$",
+        pattern = "^(0|[1-9][0-9]{0,19})?$",
         required = false,
         nullable = false
     )]
