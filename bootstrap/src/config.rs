@@ -176,6 +176,8 @@ pub(crate) enum LogFormat {
 pub struct WorkerSettings {
     /// How order writers read and write.
     pub writer: WriterSettings,
+    /// How long an order writer that has written less than a batch lets more come.
+    pub writer_linger: Duration,
     /// How long a lease on a partition lasts without being renewed.
     pub lease_ttl: Duration,
     /// What finds orders whose payment window has ended.

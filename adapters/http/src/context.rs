@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use crate::auth::{NoticeKey, TokenVerifier};
+use crate::command::Command;
 use crate::health::Health;
 use crate::metrics::HttpMeters;
 use crate::problem::Problem;
@@ -92,13 +93,7 @@ impl Context {
         if self.commands.len() >= self.settings.in_flight_max.saturating_mul(2) {
             return Err(Problem::Overloaded);
         }
-        match self.commands.spawn(command.in_current_span()).await {
-            Ok(done) => done.map_err(Problem::from),
-            Err(failed) => match failed.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is going away, and this task with it.
-                Err(_cancelled) => std::future::pending().await,
-            },
-        }
+        let done = Command::new(command.in_current_span(), &self.commands).await;
+        done.map_err(Problem::from)
     }
 }

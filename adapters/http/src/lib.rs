@@ -10,6 +10,7 @@
 mod admin;
 mod app;
 mod auth;
+mod command;
 mod context;
 mod docs;
 mod extract;

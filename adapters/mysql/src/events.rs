@@ -11,7 +11,7 @@ use seckill_domain::{
 use sqlx::mysql::MySqlRow;
 
 use crate::fault::{Trouble, at_most};
-use crate::json_rows::{json_ids, json_parts, wanted_ids};
+use crate::json_rows::{json_ids, json_parts, json_rows, wanted_ids};
 use crate::page::all;
 use crate::row::{get, get_time, read_status, status_word};
 use crate::session::{Session, give_up, statement};
@@ -114,41 +114,114 @@ fn ids_of(events: &[EventId]) -> String {
     json_ids(ids.into_iter())
 }
 
+/// Numbers from the first to the last, both included.
+type Range = (u64, u64);
+
+/// What is claimed at this moment: by this relay, and by others.
+struct Claims {
+    own: bool,
+    others: Vec<Range>,
+}
+
+impl Claims {
+    async fn read(session: &mut Session, owner: &LeaseOwner) -> Result<Self, Trouble> {
+        const SQL: &str = "SELECT owner, first_id, last_id FROM event_claims \
+             WHERE claimed_until > UTC_TIMESTAMP(3)";
+        let mut claims = Self {
+            own: false,
+            others: Vec::new(),
+        };
+        for row in &session.rows(statement(SQL)).await? {
+            if get::<String>(row, "owner")? == owner.0 {
+                claims.own = true;
+            } else {
+                let range = (get(row, "first_id")?, get(row, "last_id")?);
+                claims.others.push(range);
+            }
+        }
+        Ok(claims)
+    }
+
+    fn another_has(&self, event: EventId) -> bool {
+        let id = event.get();
+        let has = |(first, last): &Range| (*first..=*last).contains(&id);
+        self.others.iter().any(has)
+    }
+}
+
 /// Rows that another relay is about to claim or to mark are passed over, so relays never wait for
 /// each other, nor for transactions that are writing.
+///
+/// A relay has the rows locked while it writes its claim down. Whoever gets them after that sees
+/// the claim when he looks again, and leaves them.
 async fn claim(
     session: &mut Session,
     owner: &LeaseOwner,
     max: usize,
     hold: Duration,
 ) -> Result<Vec<Event>, Trouble> {
-    const FREE: &str = concat!(
-        "SELECT ",
-        event_columns!(),
-        " FROM event_outbox e FORCE INDEX (event_outbox_by_state) \
-         WHERE e.published = 0 AND (e.claimed_until IS NULL \
-           OR e.claimed_until <= UTC_TIMESTAMP(3) OR e.claimed_by = ?) \
-         ORDER BY e.id LIMIT ? FOR UPDATE SKIP LOCKED"
-    );
-    const CLAIM: &str = concat!(
-        "UPDATE ",
-        wanted_ids!(),
-        "STRAIGHT_JOIN event_outbox e ON e.id = wanted.id \
-         SET e.claimed_by = ?, \
-             e.claimed_until = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3))"
-    );
-    let free = statement(FREE).bind(owner.0.as_str()).bind(max as u64);
-    let rows = session.rows(free).await?;
-    let events: Vec<Event> = rows.iter().map(event).collect::<Result<_, _>>()?;
+    const CLAIM: &str = "INSERT INTO event_claims (owner, first_id, last_id, claimed_until) \
+         VALUES (?, ?, ?, TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3))) \
+         ON DUPLICATE KEY UPDATE first_id = ?, last_id = ?, \
+           claimed_until = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3))";
+    const GIVE_UP: &str =
+        "UPDATE event_claims SET claimed_until = UTC_TIMESTAMP(3) WHERE owner = ?";
+    let before = Claims::read(session, owner).await?;
+    let mut events = free(session, owner, &before.others, max).await?;
     if !events.is_empty() {
-        let ids: Vec<EventId> = events.iter().map(|event| event.id).collect();
-        let claim = statement(CLAIM)
-            .bind(ids_of(&ids))
-            .bind(owner.0.as_str())
-            .bind(micros(hold));
+        let now = Claims::read(session, owner).await?;
+        events.retain(|event| !now.another_has(event.id));
+    }
+    if let (Some(first), Some(last)) = (events.first(), events.last()) {
+        let (first, last, hold) = (first.id.get(), last.id.get(), micros(hold));
+        let claim = statement(CLAIM).bind(owner.0.as_str());
+        let claim = claim.bind(first).bind(last).bind(hold);
+        let claim = claim.bind(first).bind(last).bind(hold);
         session.execute(claim).await?;
+    } else if before.own {
+        // Late events in the range are anybody's again.
+        session
+            .execute(statement(GIVE_UP).bind(owner.0.as_str()))
+            .await?;
     }
     Ok(events)
+}
+
+/// The oldest unpublished events outside these ranges, locked.
+async fn free(
+    session: &mut Session,
+    owner: &LeaseOwner,
+    claimed: &[Range],
+    max: usize,
+) -> Result<Vec<Event>, Trouble> {
+    macro_rules! free {
+        ($beside:literal) => {
+            concat!(
+                "SELECT ",
+                event_columns!(),
+                " FROM event_outbox e FORCE INDEX (event_outbox_by_state) \
+                 WHERE e.published = 0 AND (e.claimed_until IS NULL \
+                   OR e.claimed_until <= UTC_TIMESTAMP(3) OR e.claimed_by = ?) ",
+                $beside,
+                "ORDER BY e.id LIMIT ? FOR UPDATE SKIP LOCKED"
+            )
+        };
+    }
+    const FREE: &str = free!("");
+    const BESIDE: &str = free!(
+        "AND NOT EXISTS (SELECT 1 FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
+             first_id BIGINT UNSIGNED PATH '$[0]', \
+             last_id BIGINT UNSIGNED PATH '$[1]')) claimed \
+           WHERE e.id BETWEEN claimed.first_id AND claimed.last_id) "
+    );
+    let read = if claimed.is_empty() {
+        statement(FREE).bind(owner.0.as_str())
+    } else {
+        let ranges = json_rows(claimed.iter())?;
+        statement(BESIDE).bind(owner.0.as_str()).bind(ranges)
+    };
+    let rows = session.rows(read.bind(max as u64)).await?;
+    rows.iter().map(event).collect()
 }
 
 #[async_trait]
@@ -178,7 +251,7 @@ impl EventOutbox for Store {
             "UPDATE ",
             wanted_ids!(),
             "STRAIGHT_JOIN event_outbox e ON e.id = wanted.id \
-             SET e.published = 1, e.claimed_by = NULL, e.claimed_until = NULL \
+             SET e.published = 1 \
              WHERE e.published = 0"
         );
         at_most(PORT, ids.len(), CLAIMED_MAX)?;
@@ -223,7 +296,7 @@ impl EventOutbox for Store {
     }
 
     /// Looks at the oldest published events alone: numbers rise with time, all but for
-    /// transactions at the same moment.
+    /// transactions at the same moment. Relays that claimed nothing since are forgotten, too.
     async fn prune(&self, age: Duration) -> Result<usize, Fault> {
         const PORT: &str = "event_outbox.prune";
         const SQL: &str = "DELETE e FROM \
@@ -232,6 +305,10 @@ impl EventOutbox for Store {
                STRAIGHT_JOIN event_outbox e ON e.id = oldest.id \
              WHERE e.published = 1 \
                AND e.created_at <= TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3))";
+        const RELAYS: &str = "DELETE FROM event_claims \
+             WHERE claimed_until <= TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3))";
+        self.write(PORT, || statement(RELAYS).bind(-micros(age)))
+            .await?;
         let removed = self
             .write(PORT, || statement(SQL).bind(-micros(age)))
             .await?;

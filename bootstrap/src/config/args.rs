@@ -312,6 +312,11 @@ pub(crate) struct WorkerArgs {
     #[arg(long, env = "SECKILL_WRITER_BLOCK_MS", value_name = "MS", default_value = "2000",
           value_parser = value_parser!(u64).range(10..=60_000))]
     pub(crate) writer_block_ms: u64,
+    /// How long a writer lets more come after two transactions that were not full, in milliseconds;
+    /// the first order after a rest is written at once (0 to 1000)
+    #[arg(long, env = "SECKILL_WRITER_LINGER_MS", value_name = "MS", default_value = "30",
+          value_parser = value_parser!(u64).range(0..=1_000))]
+    pub(crate) writer_linger_ms: u64,
     /// How long a lease on a partition lasts without being renewed, in milliseconds (300 to 600000)
     #[arg(long, env = "SECKILL_LEASE_TTL_MS", value_name = "MS", default_value = "10000",
           value_parser = value_parser!(u64).range(300..=600_000))]

@@ -305,6 +305,7 @@ impl WorkerArgs {
                 block: Duration::from_millis(self.writer_block_ms),
                 keep: Duration::from_secs(self.stream_keep_s),
             },
+            writer_linger: Duration::from_millis(self.writer_linger_ms),
             lease_ttl: Duration::from_millis(self.lease_ttl_ms),
             expiry: self.expiry,
             reconcile: ReconcileSchedule {

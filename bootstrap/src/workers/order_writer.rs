@@ -105,17 +105,30 @@ impl Shift<'_> {
     /// always finished.
     async fn work(&self) -> Duration {
         let clock = &self.context.system.clock;
+        let settings = &self.context.settings;
         let mut backoff = Backoff::default();
         let Some(mut writer) = self.take_over(&mut backoff).await else {
             return ASK_EVERY;
         };
         tracing::info!(partition = %self.partition, "writing orders");
         let mut trim_at = clock.monotonic() + TRIM_EVERY;
+        let mut was_in_part = false;
         while self.goes_on() {
             let begun = clock.monotonic();
             match writer.step().await {
-                Ok(Step::Applied(_)) => backoff.works("writing orders"),
+                Ok(Step::Applied(written)) => {
+                    backoff.works("writing orders");
+                    // A transaction costs the database as much as dozens of orders. Under a load
+                    // that does not fill it by itself, it is shared by what comes in a moment. A
+                    // single one is the rest of what was read of a backlog, or the first in a while.
+                    let in_part = written > 0 && written < settings.writer.batch_min;
+                    if in_part && was_in_part {
+                        self.pause(settings.writer_linger).await;
+                    }
+                    was_in_part = in_part;
+                }
                 Ok(Step::Idle) => {
+                    was_in_part = false;
                     backoff.works("writing orders");
                     if clock.monotonic().saturating_sub(begun) < IDLE_PAUSE {
                         self.context.rest(IDLE_PAUSE).await;

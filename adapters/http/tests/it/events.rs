@@ -80,6 +80,7 @@ async fn who_waits_hears_that_he_was_given_units() {
         .await;
     let holder = stand.order(&voucher, 1).await;
     let waiter = stand.buy(&voucher, 2).await.text("order_id");
+    stand.settled_list(2, 1).await;
     let mut story = stand.follow(&waiter, 2, None).await.unwrap();
     let first = story.event().await;
     assert_eq!(what(&first), ("snapshot", "waiting"));

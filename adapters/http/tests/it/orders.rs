@@ -177,6 +177,7 @@ async fn a_waiting_order_cannot_be_paid_and_leaves_the_list_when_cancelled() {
         (&seen.body["status"], &seen.body["position"]),
         (&json!("waiting"), &json!(1))
     );
+    stand.settled_list(2, 1).await;
     stand
         .pay(&order, 2, "p")
         .await
@@ -185,10 +186,13 @@ async fn a_waiting_order_cannot_be_paid_and_leaves_the_list_when_cancelled() {
     left.is(200);
     assert_eq!(left.body["status"], "withdrawn");
     stand.cancel(&order, 2).await.is(200);
-    stand
-        .pay(&order, 2, "p")
-        .await
-        .refused(409, "order_cancelled");
+    // The gate has said so; until the ledger has heard of it, the order waits there.
+    let mut late = stand.pay(&order, 2, "p").await;
+    while late.body["code"] == "order_waiting" {
+        tokio::task::yield_now().await;
+        late = stand.pay(&order, 2, "p").await;
+    }
+    late.refused(409, "order_cancelled");
 }
 
 #[tokio::test]

@@ -57,6 +57,7 @@ async fn only_what_is_paid_is_refunded() {
         .refused(409, "order_cancelled");
     stand.order(&voucher, 3).await;
     let waiting = stand.order(&voucher, 4).await;
+    stand.settled_list(4, 1).await;
     let waits = stand.refund(&waiting).await;
     waits.refused(409, "order_waiting");
     assert_eq!(waits.header("retry-after"), "2");

@@ -153,8 +153,8 @@ impl Place {
                 }
                 gate.hurry_delays(orders).await;
                 rows.change(
-                    "UPDATE event_outbox SET claimed_until = UTC_TIMESTAMP(3) \
-                     WHERE claimed_until > UTC_TIMESTAMP(3) AND id >= ?",
+                    "UPDATE event_claims SET claimed_until = UTC_TIMESTAMP(3) \
+                     WHERE claimed_until > UTC_TIMESTAMP(3) AND first_id >= ?",
                     0,
                 )
                 .await;
