@@ -69,8 +69,9 @@ requests() {
         run "$base/openapi.json" --header "Authorization: Bearer $admin" --max-examples "$examples" \
         --report ndjson --report-ndjson-path "$work/requests.ndjson" --no-color) \
         >"$work/requests.log" 2>&1 || { cat "$work/requests.log" >&2 && return 1; }
-    # A failure that no check of the tool is for.
-    ! grep -E ' ERROR |panicked' "$work/server.log" >&2
+    # A loop that panics is started again, and nobody is answered otherwise. (Errors in the log are
+    # also what the requests deserve, such as a payment that contradicts itself.)
+    ! grep panicked "$work/server.log" >&2
 }
 
 client() {
