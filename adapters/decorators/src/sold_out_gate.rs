@@ -227,7 +227,7 @@ impl SoldOutGate {
             if let Some(knowledge) = self.lock().get_mut(&voucher)
                 && knowledge.life == turn.life
             {
-                knowledge.read(page, now, &self.settings);
+                knowledge.read(&page, now, &self.settings);
             }
         }
     }

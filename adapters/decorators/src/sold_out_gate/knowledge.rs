@@ -120,7 +120,7 @@ impl Knowledge {
     }
 
     /// A page has come.
-    pub(super) fn read(&mut self, page: HoldersPage, now: Duration, settings: &SoldOutSettings) {
+    pub(super) fn read(&mut self, page: &HoldersPage, now: Duration, settings: &SoldOutSettings) {
         let Stage::Reading {
             holders,
             cursor,
