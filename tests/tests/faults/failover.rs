@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use seckill_domain::VoucherId;
-use seckill_tests::harness::{Gate, Load, Offer, Process, Proxy, Told, Weather};
+use seckill_tests::harness::{
+    Gate, Load, Offer, Process, Proxy, Purchase, Told, Weather, buyers, crowd,
+};
 use seckill_tests::stack::LocalServer;
 
 use crate::row::Row;
-use crate::scene::{Scene, put_off, sells, until};
+use crate::scene::{Scene, insist, offered, put_off, sells, until};
 
 /// How far the replica is behind.
 const BEHIND: Duration = Duration::from_millis(500);
@@ -145,7 +147,7 @@ async fn f14_the_old_primary_is_back_and_is_still_written_to() {
     scene.redis.cut();
     row.struck("a partition with a primary on each side", in_flight);
     let (old, new) = (scene.gate().await, replica.gate(&scene).await);
-    sells(&sale.load, 100).await;
+    sells(&sale.load, 50).await;
     sale.load.stop().await;
 
     // The old one comes back as a replica, and is still written to.
@@ -168,5 +170,57 @@ async fn f14_the_old_primary_is_back_and_is_still_written_to() {
     sells(&old_load, 50).await;
     old_load.stop().await;
     let verdict = scene.judged_at(&sale.process, &[sale.voucher], &new).await;
+    row.held_with_rejections(&verdict);
+}
+
+/// The same with the last units, which both sides sell: the ledger gives each of them to one buyer,
+/// and tells the others why they have none.
+#[tokio::test]
+async fn f14_both_sides_sell_the_last_units() {
+    const UNITS: u32 = 60;
+    const SOLD: usize = 20;
+    let mut row = Row::begin();
+    let Some(scene) = Scene::set().await else {
+        return row.skipped("only memory was asked for");
+    };
+    let process = scene.start().await;
+    let here = scene.shop(&process);
+    let voucher = here.sell(&Offer::of(UNITS)).await;
+    let old_way = scene.site.proxy_to_redis().await;
+    let behind = scene.site.start_with_redis_behind(&old_way).await;
+    let there = scene.shop(&behind);
+    let replica = Replica::of(&scene).await;
+    crowd(buyers(SOLD), 8, |who| insist(&here, voucher, who, None)).await;
+    scene.drained().await;
+    let (old, new) = (scene.gate().await, replica.gate(&scene).await);
+    until("the replica has what was sold", async || {
+        let (old, new) = (decided(&old).await, decided(&new).await);
+        (old == new).then_some(()).ok_or(format!("{new} of {old}"))
+    })
+    .await;
+    replica.promote(&scene).await;
+    scene.redis.aim_at(replica.server.port());
+    scene.redis.cut();
+    let rush = buyers(2 * UNITS as usize);
+    let (some, others) = rush.split_at(UNITS as usize);
+    let (some, others) = tokio::join!(
+        crowd(some.to_vec(), 8, |who| insist(&here, voucher, who, None)),
+        crowd(others.to_vec(), 8, |who| insist(&there, voucher, who, None)),
+    );
+    let granted = |answers: &[Purchase]| answers.iter().filter_map(Purchase::granted).count();
+    let both = granted(&some).min(granted(&others));
+    row.struck("a primary on each side sells the last units", both);
+    follow(&old, replica.server.port()).await;
+    old_way.aim_at(replica.server.port());
+    old_way.cut();
+    // Whatever only a process remembers is offered to the gate that there is now.
+    offered(&behind).await;
+    // Nothing is lost either: what was promised twice and taken back once is sold after all.
+    crowd(buyers(UNITS as usize), 8, |who| {
+        insist(&here, voucher, who, None)
+    })
+    .await;
+    let verdict = scene.judged_at(&process, &[voucher], &new).await;
+    assert_eq!(verdict.live_orders(voucher), UNITS as usize);
     row.held_with_rejections(&verdict);
 }

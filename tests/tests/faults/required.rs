@@ -139,7 +139,10 @@ pub(crate) const ROWS: &[Required] = &[
         row: "F14",
         fault: "the old primary is back after a partition, and a client still writes to it",
         promises: "I2 I3 I4",
-        tests: &["faults::failover::f14_the_old_primary_is_back_and_is_still_written_to"],
+        tests: &[
+            "faults::failover::f14_the_old_primary_is_back_and_is_still_written_to",
+            "faults::failover::f14_both_sides_sell_the_last_units",
+        ],
         controls: &[],
         note: "while both sides have a primary, each gate grants what the ledger may have to reject, with a reason; once the old one is a replica it accepts nothing",
     },

@@ -120,6 +120,7 @@ impl Scene {
         vouchers: &[VoucherId],
         gate: &Gate,
     ) -> Verdict {
+        offered(process).await;
         drained(gate).await;
         let ledger = self.ledger().await;
         audit(&process.shop(), &self.history, vouchers, Some(&ledger)).await
@@ -145,6 +146,19 @@ async fn pending(gate: &Gate) -> u64 {
         pending += groups.iter().map(|(_, count)| count).sum::<u64>();
     }
     pending
+}
+
+/// Waits until a process has answered nothing that the ledger has not: after a loss it offers that to
+/// the gate again.
+pub(crate) async fn offered(process: &Process) {
+    let shop = process.shop();
+    until("no answer is known to a process alone", async || {
+        let remembered = shop.metric("seckill_remembered_answers").await;
+        (remembered == Some(0.0))
+            .then_some(())
+            .ok_or(format!("{remembered:?}"))
+    })
+    .await;
 }
 
 async fn drained(gate: &Gate) {
