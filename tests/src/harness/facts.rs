@@ -1,6 +1,7 @@
 //! What a deployment says when all is quiet: the other half of what the checker judges.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 use seckill_domain::invariants::Tally;
@@ -10,6 +11,10 @@ use super::answer::Reply;
 use super::history::{History, Told};
 use super::ledger::Ledger;
 use super::shop::Shop;
+use super::wait::eventually;
+
+/// How long a busy machine may take for an answer.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// One order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +113,18 @@ impl Facts {
         facts
     }
 
+    /// What a buyer is told of his order: to come back later is no answer.
+    async fn answered(shop: &Shop, order: OrderId, buyer: BuyerId) -> Reply {
+        eventually("an answer about an order", ANSWERED_WITHIN, async || {
+            let reply = shop.order(order, buyer).await;
+            if reply.status == 503 {
+                return Err(reply.text);
+            }
+            Ok(reply)
+        })
+        .await
+    }
+
     async fn told_of(shop: &Shop, history: &History) -> BTreeMap<OrderId, OrderFacts> {
         let mut told: Vec<(OrderId, BuyerId)> = history
             .events()
@@ -121,7 +138,7 @@ impl Facts {
         told.dedup();
         stream::iter(told)
             .map(async |(order, buyer)| {
-                let reply = shop.order(order, buyer).await;
+                let reply = Self::answered(shop, order, buyer).await;
                 (reply.status == 200).then(|| (order, OrderFacts::read(&reply)))
             })
             .buffer_unordered(16)
