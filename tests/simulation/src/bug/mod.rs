@@ -85,6 +85,9 @@ bugs! {
     /// The ledger does not count what a buyer has.
     NoLimit "no limit in the ledger"
         "a row constraint limits a buyer's live units";
+    /// The ledger gives a buyer a second place on a waitlist.
+    SecondPlace "a second place for a buyer"
+        "the ledger gives a buyer one place, when the gate has lost the one that he has";
     /// Only the delay queue ends payment windows.
     NoSweep "no expiry sweep"
         "the ledger is swept for orders that are overdue";
@@ -108,6 +111,7 @@ impl Bug {
             Self::NoUniqueGuard => Some(LedgerGuard::UniqueOrders),
             Self::NoStockCondition => Some(LedgerGuard::Stock),
             Self::NoLimit => Some(LedgerGuard::Limit),
+            Self::SecondPlace => Some(LedgerGuard::OnePlace),
             _ => None,
         }
     }
