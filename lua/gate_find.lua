@@ -8,6 +8,7 @@
 -- ARGV[2] order: integer
 -- RETURN FOUND g|w entry applied|ahead line: what it was told at first, where and what was decided
 --   last, and whether the ledger is known to have that
+-- RETURN GONE: it was decided lately, and the decision is not in the stream
 -- RETURN NONE: not decided lately
 -- RETURN PARTITION: the partition needs a new epoch
 -- RETURN STALE epoch: it lives in this one
@@ -35,6 +36,6 @@ for line in string.gmatch(fields.d or '', '[^\n]+') do
   number = number + 1
 end
 if not last then
-  return { 'NONE' }
+  return { 'GONE' }
 end
 return { 'FOUND', told, entry, last.seq <= partition.applied and 'applied' or 'ahead', last.line }

@@ -70,6 +70,7 @@ impl HearPayment {
             Some(order) => match order.pay(&notice.payment, now) {
                 Ok(_) => PaymentOutcome::Paid,
                 Err(Forbidden::Paid) => PaymentOutcome::RefundedSecond,
+                Err(Forbidden::Waiting) => PaymentOutcome::RefundedTooEarly,
                 Err(_) => PaymentOutcome::RefundedTooLate,
             },
         };
@@ -125,6 +126,7 @@ fn refund_reason(outcome: PaymentOutcome) -> Option<RefundReason> {
     match outcome {
         PaymentOutcome::Paid => None,
         PaymentOutcome::RefundedTooLate => Some(RefundReason::TooLate),
+        PaymentOutcome::RefundedTooEarly => Some(RefundReason::TooEarly),
         PaymentOutcome::RefundedSecond => Some(RefundReason::SecondPayment),
         PaymentOutcome::RefundedWrongAmount => Some(RefundReason::WrongAmount),
         PaymentOutcome::RefundedUnknownOrder => Some(RefundReason::UnknownOrder),

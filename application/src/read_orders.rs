@@ -11,8 +11,8 @@ use seckill_domain::{
 use crate::Fault;
 use crate::patience::{LOOK_PATIENCE, within};
 use crate::ports::{
-    Clock, GateOrder, HotPath, Ledger, LedgerPorts, Page, Place, PlaceReply, PurchaseGate,
-    VoucherFilter,
+    Clock, GateOrder, HotPath, Ledger, LedgerPorts, Page, ParkedOrder, Place, PlaceReply,
+    PurchaseGate, VoucherFilter,
 };
 
 /// An order with the place it has on the waitlist.
@@ -58,7 +58,7 @@ impl ReadOrders {
             Ok(Some(order)) => Some(self.with_place(order).await?),
             Ok(None) => match self.gate.find_order(id).await? {
                 Some(found) => self.as_decided(found).await?,
-                None => None,
+                None => self.out_of_sight(id).await?,
             },
             // Of anything else only the ledger knows what became of it.
             Err(fault) => match self.gate.find_order(id).await? {
@@ -125,7 +125,7 @@ impl ReadOrders {
         let stages = self.ledger.stages(&[id]).await?;
         match stages.first().map(|(_, status)| *status) {
             Some(OrderStatus::Queued) => Ok(true),
-            None => Ok(self.gate.find_order(id).await?.is_some()),
+            None => self.gate.has_decided(id).await,
             Some(OrderStatus::Waiting) => {
                 let found = self.gate.find_order(id).await?;
                 Ok(found.is_some_and(|found| found.holds_units))
@@ -179,6 +179,34 @@ impl ReadOrders {
         }
         let position = self.ledger.waiting_position(order.id).await?;
         Ok(OrderView { order, position })
+    }
+
+    /// An order that has no row and that no stream tells of. It is queued while its message is
+    /// parked. What the gate has decided and the stream has lost comes back when gate and ledger are
+    /// compared: until then nobody can say what it is, and it must not seem never to have been.
+    async fn out_of_sight(&self, id: OrderId) -> Result<Option<OrderView>, Fault> {
+        const PARKED: &str = "ledger.parked_order";
+        let look = self.ledger.parked_order(id);
+        if let Some(ParkedOrder { claim, decided_at }) =
+            within(&*self.clock, LOOK_PATIENCE, PARKED, look).await?
+        {
+            return self
+                .as_decided(GateOrder {
+                    claim,
+                    first: PlaceAtFirst::Granted,
+                    decided_at,
+                    holds_units: true,
+                    position: None,
+                    left: None,
+                    applied: false,
+                })
+                .await;
+        }
+        if self.gate.has_decided(id).await? {
+            let gone = "what was decided about the order is gone from the stream";
+            return Err(Fault::unavailable("read_orders", gone));
+        }
+        Ok(None)
     }
 
     /// An order as the gate decided it. `None` if it was of a voucher that there is not.

@@ -74,6 +74,15 @@ impl RecoverPartition {
         seen: Epoch,
     ) -> Result<(), Fault> {
         let head = self.admissions.head(partition).await?;
+        let ahead = match self.loader.partition(partition).await? {
+            PartitionState::Open {
+                epoch, sequence, ..
+            } => epoch == seen && sequence > head.applied,
+            PartitionState::Missing => false,
+        };
+        if !ahead {
+            return Ok(());
+        }
         let reply = self
             .stream
             .read_after(partition, head.epoch, head.entry, 1)

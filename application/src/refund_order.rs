@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use seckill_domain::{Forbidden, NewEvent, Order, OrderId, RefundReason, Stage, Transition};
+use seckill_domain::{
+    EventKind, Forbidden, NewEvent, Order, OrderId, RefundReason, Stage, Transition,
+};
 
 use crate::ports::{Clock, Ledger, LedgerPorts, Release};
 use crate::retrying::retrying;
@@ -70,7 +72,12 @@ impl RefundOrder {
             unit.record_refund(id, payment, order.amount, RefundReason::Requested)
                 .await?;
         }
-        unit.append_events(&[NewEvent::of_order(&order)]).await?;
+        let refunded = NewEvent::of_order(&order);
+        let recorded = NewEvent {
+            kind: EventKind::RefundRecorded,
+            ..refunded.clone()
+        };
+        unit.append_events(&[refunded, recorded]).await?;
         unit.release(order.voucher, &[Release::of(&order)]).await?;
         unit.commit().await?;
         Ok(RefundReply::Refunded(order))

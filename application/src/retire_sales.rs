@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use seckill_domain::{Partitions, VoucherId};
 
 use crate::ports::{AdmissionLedger, HotPath, Ledger, LedgerPorts, PurchaseGate, VoucherFilter};
-use crate::{Fault, RelayUpdates};
+use crate::{Fault, RecoverPartition, RelayUpdates};
 
 /// Most vouchers of one sweep.
 const SWEEP_MAX: usize = 1_000;
+/// Faults after which a sweep is given up: it is not the vouchers.
+const FAULTS_MAX: usize = 3;
 
 /// Retires closed vouchers with nothing unpaid, waiting, parked or in flight: their keys leave the
 /// gate, and repeats are answered from the ledger.
@@ -18,6 +20,7 @@ pub struct RetireSales {
     ledger: Arc<dyn Ledger>,
     admissions: Arc<dyn AdmissionLedger>,
     relay: Arc<RelayUpdates>,
+    recover: Arc<RecoverPartition>,
     partitions: Partitions,
     /// What the last sweep found settled.
     settled: Mutex<HashSet<VoucherId>>,
@@ -29,6 +32,7 @@ impl RetireSales {
         hot: &HotPath,
         ledger: &LedgerPorts,
         relay: Arc<RelayUpdates>,
+        recover: Arc<RecoverPartition>,
         partitions: Partitions,
     ) -> Self {
         Self {
@@ -36,27 +40,39 @@ impl RetireSales {
             ledger: ledger.ledger.clone(),
             admissions: ledger.admissions.clone(),
             relay,
+            recover,
             partitions,
             settled: Mutex::default(),
         }
     }
 
     /// One sweep; also drains the waitlists of sales that are over. Returns how many were retired:
-    /// those that the sweep before had found settled, too.
+    /// those that the sweep before had found settled, too. One that cannot be looked at does not keep
+    /// the others; its fault is answered in the end.
     pub async fn run(&self) -> Result<usize, Fault> {
         let mut retired = 0;
+        let mut faults = Vec::new();
         let closing = self
             .ledger
             .vouchers(VoucherFilter::Closing, None, SWEEP_MAX)
             .await?;
         for voucher in closing.items {
-            self.relay.promote(voucher.id).await?;
-            let settled = self.is_settled(voucher.id).await?;
-            if self.still_settled(voucher.id, settled) && self.retire(voucher.id).await? {
-                retired += 1;
+            match self.look_at(voucher.id).await {
+                Ok(left) => retired += usize::from(left),
+                Err(fault) => faults.push(fault),
+            }
+            if faults.len() == FAULTS_MAX {
+                break;
             }
         }
-        Ok(retired)
+        faults.pop().map_or(Ok(retired), Err)
+    }
+
+    /// Whether the sale has left the gate now.
+    async fn look_at(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        self.relay.promote(voucher).await?;
+        let settled = self.is_settled(voucher).await?;
+        Ok(self.still_settled(voucher, settled) && self.retire(voucher).await?)
     }
 
     /// Notes whether a sale is settled; whether it was in the sweep before, too. Sweeps are seconds
@@ -71,6 +87,10 @@ impl RetireSales {
         settled && before
     }
 
+    /// What the gate has decided and no stream tells of any more would keep every sale of its
+    /// partition for ever, if nobody else comes to decide something: the partition begins anew, and
+    /// what the gate still holds is appended again.
+    ///
     /// The order of the looks matters. Nothing unsettled at first: the gate has followed the closing
     /// and decides nothing more. What it had decided before is in the ledger by the second look, and
     /// that is settled too.
@@ -84,6 +104,9 @@ impl RetireSales {
         let head = self.admissions.head(partition).await?;
         let caught_up =
             gate.is_none_or(|gate| gate.epoch == head.epoch && gate.sequence <= head.applied);
+        if !caught_up {
+            self.recover.restart_if_gone(partition, head.epoch).await?;
+        }
         Ok(caught_up && !self.ledger.is_unsettled(voucher).await?)
     }
 

@@ -42,6 +42,9 @@ enum Command {
     /// Send a crowd to a sale, and judge whether every promise was kept
     Simulate(Box<simulate::SimulateArgs>),
     /// Compare the gate with the ledger once, now, and mend what differs
+    ///
+    /// Ends with 0 if all agrees or was mended, 1 if something differs still or the comparison
+    /// failed, 2 for a bad setting, 3 if another process is reconciling.
     Reconcile(Box<reconcile::ReconcileArgs>),
     /// Print the OpenAPI document
     Openapi,

@@ -19,6 +19,8 @@ pub enum Failure {
         /// What is wrong.
         problem: String,
     },
+    /// Somebody else is at the same work; this one has done nothing.
+    Busy(&'static str),
     /// Anything else.
     Other(anyhow::Error),
     /// The program was told to stop.
@@ -34,10 +36,12 @@ impl Failure {
         }
     }
 
-    /// 2 for a bad setting, as for a bad argument; 0 for a stop that was asked for; else 1.
+    /// 2 for a bad setting, as for a bad argument; 3 if somebody else is at it; 0 for a stop that was
+    /// asked for; else 1.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Setting(_) => ExitCode::from(2),
+            Self::Busy(_) => ExitCode::from(3),
             Self::Stopped => ExitCode::SUCCESS,
             Self::Neighbour { .. } | Self::Other(_) => ExitCode::FAILURE,
         }
@@ -49,6 +53,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Setting(bad) => fmt::Display::fmt(bad, f),
             Self::Neighbour { setting, problem } => write!(f, "{setting}: {problem}"),
+            Self::Busy(who) => f.write_str(who),
             Self::Other(other) => write!(f, "{other:#}"),
             Self::Stopped => f.write_str("stopped before it had started"),
         }

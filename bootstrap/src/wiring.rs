@@ -134,7 +134,7 @@ impl System {
             reconcile: Arc::new(parts.reconcile(&balance, process)),
             publish: Arc::new(parts.publish(process)),
             send_refunds: Arc::new(SendRefunds::new(ledger, payments.clone())),
-            retire: Arc::new(RetireSales::new(hot, ledger, relay.clone(), partitions)),
+            retire: Arc::new(parts.retire()),
             expire: Arc::new(parts.expire()),
             upkeep: Arc::new(parts.upkeep(&steer)),
             orders: orders.clone(),

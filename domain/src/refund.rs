@@ -25,8 +25,10 @@ pub struct Refund {
 /// Why money goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RefundReason {
-    /// It came after the order had expired, was cancelled, or never held units.
+    /// It came after the order had expired, was cancelled, or had ended without units.
     TooLate,
+    /// The order still waits for units: there is nothing to pay for yet.
+    TooEarly,
     /// The order was paid by another payment already.
     SecondPayment,
     /// It is not what the order costs.

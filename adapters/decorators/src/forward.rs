@@ -57,6 +57,13 @@ macro_rules! decorate_admit {
                 self.inner.place(voucher, buyer).await
             }
 
+            async fn has_decided(
+                &self,
+                order: seckill_domain::OrderId,
+            ) -> Result<bool, seckill_application::Fault> {
+                self.inner.has_decided(order).await
+            }
+
             async fn find_order(
                 &self,
                 order: seckill_domain::OrderId,

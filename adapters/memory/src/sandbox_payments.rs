@@ -13,8 +13,11 @@ use crate::Chaos;
 /// Payments whose id starts like this are declined.
 const DECLINED: &str = "decline";
 
-/// Vouches for every payment but those whose id starts with `decline`, and writes down the refunds
-/// it is told of, each once.
+/// Refunds that are remembered; the oldest are forgotten first.
+const REFUNDS_MAX: usize = 10_000;
+
+/// Vouches for every payment but those whose id starts with `decline`, and writes down the newest
+/// refunds that it is told of, each once.
 #[derive(Debug, Default)]
 pub struct SandboxPayments {
     chaos: Chaos,
@@ -22,7 +25,7 @@ pub struct SandboxPayments {
 }
 
 impl SandboxPayments {
-    /// The refunds it was told of, by number.
+    /// The newest refunds that it was told of, by number.
     pub fn refunds(&self) -> Vec<Refund> {
         let refunds = self.refunds.lock().unwrap_or_else(PoisonError::into_inner);
         refunds.values().cloned().collect()
@@ -57,6 +60,9 @@ impl Payments for SandboxPayments {
         let mut refunds = self.refunds.lock().unwrap_or_else(PoisonError::into_inner);
         let known = refunds.entry(refund.id).or_insert_with(|| refund.clone());
         let same = (&known.payment, known.amount) == (&refund.payment, refund.amount);
+        if refunds.len() > REFUNDS_MAX {
+            refunds.pop_first();
+        }
         drop(refunds);
         if !same {
             return Err(Fault::broken(REFUND, "the number is another refund's"));
@@ -101,6 +107,18 @@ mod tests {
         };
         assert_eq!(confirm("pay-1"), Confirmation::Confirmed);
         assert!(matches!(confirm("decline-1"), Confirmation::Declined(_)));
+    }
+
+    #[test]
+    fn it_remembers_the_newest_refunds() {
+        let sandbox = SandboxPayments::default();
+        let last = REFUNDS_MAX as u64 + 5;
+        for id in 1..=last {
+            let refund = Refund { id, ..refund(80) };
+            sandbox.refund(&refund).now_or_never().unwrap().unwrap();
+        }
+        let kept = sandbox.refunds();
+        assert_eq!((kept.len(), kept[0].id), (REFUNDS_MAX, 6));
     }
 
     #[test]

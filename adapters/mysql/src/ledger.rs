@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Ledger, LedgerTally, Page, SaleSnapshot, UnitOfWork, VoucherFilter,
+    EntryId, Ledger, LedgerTally, Page, ParkedOrder, SaleSnapshot, UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, GateVersion, IdempotencyKey, Order, OrderId, OrderStatus, Voucher, VoucherId,
@@ -17,6 +17,7 @@ use crate::row::{self, get, order_columns, select_voucher};
 use crate::session::statement;
 use crate::store::Store;
 use crate::unit_of_work::MySqlUnit;
+use crate::wire;
 
 /// Most vouchers and orders of one page, and most stages of one call.
 const VOUCHERS_MAX: usize = 1_000;
@@ -89,6 +90,16 @@ impl Ledger for Store {
             .read_row(PORT, || statement(SQL).bind(id.get()))
             .await?;
         one(PORT, row.as_ref(), row::order)
+    }
+
+    async fn parked_order(&self, id: OrderId) -> Result<Option<ParkedOrder>, Fault> {
+        const PORT: &str = "ledger.parked_order";
+        const SQL: &str = "SELECT payload, entry_ms, entry_no FROM parked_messages \
+             WHERE order_id = ? AND state = 'parked' ORDER BY id DESC LIMIT 1";
+        let row = self
+            .read_row(PORT, || statement(SQL).bind(id.get()))
+            .await?;
+        Ok(one(PORT, row.as_ref(), parked_order)?.flatten())
     }
 
     async fn stages(&self, ids: &[OrderId]) -> Result<Vec<(OrderId, OrderStatus)>, Fault> {
@@ -199,6 +210,19 @@ impl Ledger for Store {
             .await
             .map(drop)
     }
+}
+
+/// What a parked message claims.
+fn parked_order(row: &MySqlRow) -> Result<Option<ParkedOrder>, Trouble> {
+    let entry = EntryId {
+        millis: get(row, "entry_ms")?,
+        counter: get(row, "entry_no")?,
+    };
+    let claim = wire::read_claim(get(row, "payload")?)?;
+    Ok(claim.map(|claim| ParkedOrder {
+        claim,
+        decided_at: entry.written_at(),
+    }))
 }
 
 /// An order's stage, where the ledger has the order or a parked decision about it.

@@ -22,6 +22,7 @@ words!(
         RefundedSecond = "refunded_second",
         RefundedWrongAmount = "refunded_wrong_amount",
         RefundedUnknownOrder = "refunded_unknown_order",
+        RefundedTooEarly = "refunded_too_early",
     }
 );
 
@@ -33,6 +34,7 @@ words!(
         WrongAmount = "wrong_amount",
         UnknownOrder = "unknown_order",
         Requested = "requested",
+        TooEarly = "too_early",
     }
 );
 

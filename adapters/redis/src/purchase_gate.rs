@@ -61,15 +61,8 @@ impl RedisGate {
         partition: PartitionId,
         order: OrderId,
     ) -> Result<Option<Found>, Fault> {
-        const FIND: &str = "purchase_gate.find_order";
-        let target = Target {
-            partition,
-            ..self.0.target(VoucherId::new(0))
-        };
-        let args = |command: &mut Cmd| words(command, &[&order]);
         let reply = self
-            .0
-            .run(FIND, Lane::Gate, &GATE_FIND, target, &args)
+            .look_for("purchase_gate.find_order", partition, order)
             .await?;
         if reply.kind() != "FOUND" {
             return Ok(None);
@@ -90,6 +83,22 @@ impl RedisGate {
             })
         })();
         found.map(Some).ok_or_else(|| reply.senseless())
+    }
+
+    async fn look_for(
+        &self,
+        port: &'static str,
+        partition: PartitionId,
+        order: OrderId,
+    ) -> Result<Reply, Fault> {
+        let target = Target {
+            partition,
+            ..self.0.target(VoucherId::new(0))
+        };
+        let args = |command: &mut Cmd| words(command, &[&order]);
+        self.0
+            .run(port, Lane::Gate, &GATE_FIND, target, &args)
+            .await
     }
 
     async fn standing(&self, found: Found) -> Result<GateOrder, Fault> {
@@ -252,6 +261,15 @@ impl PurchaseGate for RedisGate {
             Some(found) => self.standing(found).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    async fn has_decided(&self, order: OrderId) -> Result<bool, Fault> {
+        const HAS_DECIDED: &str = "purchase_gate.has_decided";
+        let partitions = self.0.partitions.all();
+        let looks = partitions.map(|it| self.look_for(HAS_DECIDED, it, order));
+        let replies = try_join_all(looks).await?;
+        let known = |reply: &Reply| matches!(reply.kind(), "FOUND" | "GONE");
+        Ok(replies.iter().any(known))
     }
 
     async fn facts(&self, vouchers: &[VoucherId]) -> Result<Vec<Option<SaleFacts>>, Fault> {

@@ -145,7 +145,7 @@ script! {
     GATE_FIND, "gate_find", [partition],
     keys: PARTITION,
     args: ["epoch", "order"],
-    answers: ["FOUND", "NONE", "PARTITION", "STALE"],
+    answers: ["FOUND", "GONE", "NONE", "PARTITION", "STALE"],
 }
 script! {
     GATE_FOLLOW, "gate_follow", [partition, sale, holders, waitlist, promotion],

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use seckill_domain::{
-    AdjustmentId, BuyerId, GateChange, GateVersion, IdempotencyKey, Money, NewEvent, Order,
+    AdjustmentId, BuyerId, Claim, GateChange, GateVersion, IdempotencyKey, Money, NewEvent, Order,
     OrderId, OrderStatus, PaymentId, RefundReason, Timestamp, Voucher, VoucherId, VoucherTerms,
 };
 
@@ -70,6 +70,15 @@ pub struct SaleSnapshot {
     pub sale: OpenSale,
     /// Live orders, waiting orders and used keys, in chunks.
     pub chunks: Vec<LoadChunk>,
+}
+
+/// An order whose decision is parked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedOrder {
+    /// Who wants or has what.
+    pub claim: Claim,
+    /// When the gate decided it, by the gate's clock.
+    pub decided_at: Timestamp,
 }
 
 /// A change of a voucher's stock that an administrator asked for.
@@ -146,6 +155,9 @@ pub trait Ledger: Send + Sync {
 
     /// An order.
     async fn order(&self, id: OrderId) -> Result<Option<Order>, Fault>;
+
+    /// What the newest parked message about an order claims; `None` if none waits.
+    async fn parked_order(&self, id: OrderId) -> Result<Option<ParkedOrder>, Fault>;
 
     /// Those of these orders that the ledger has, with their stage, in no particular order. An order
     /// whose decision is parked counts as had, and as queued. At most 1,000.

@@ -41,7 +41,7 @@ pub use gate_updates::GateUpdates;
 pub use leases::{Lease, LeaseOwner, Leases};
 pub use ledger::{
     Adjustment, AdjustmentReply, AdjustmentState, Ledger, LedgerTally, NewAdjustment, NewVoucher,
-    Page, Release, SaleSnapshot, UnitOfWork, VoucherFilter,
+    Page, ParkedOrder, Release, SaleSnapshot, UnitOfWork, VoucherFilter,
 };
 pub use money_movements::{MoneyMovements, PaymentOutcome, PaymentRecord};
 pub use order_ids::OrderIds;

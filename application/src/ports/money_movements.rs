@@ -13,6 +13,8 @@ pub enum PaymentOutcome {
     Paid,
     /// It is on its way back: too late.
     RefundedTooLate,
+    /// It is on its way back: the order still waits for units.
+    RefundedTooEarly,
     /// It is on its way back: the order was paid by another.
     RefundedSecond,
     /// It is on its way back: a wrong amount.

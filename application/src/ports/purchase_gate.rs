@@ -222,6 +222,10 @@ pub trait PurchaseGate: Send + Sync {
     /// An order that was decided lately. Looks in every partition.
     async fn find_order(&self, order: OrderId) -> Result<Option<GateOrder>, Fault>;
 
+    /// Whether an order was decided lately, also if the decision is gone from the stream. Looks in
+    /// every partition.
+    async fn has_decided(&self, order: OrderId) -> Result<bool, Fault>;
+
     /// The sale of each voucher, in the order asked; `None` for one that is not loaded. At most 100.
     async fn facts(&self, vouchers: &[VoucherId]) -> Result<Vec<Option<SaleFacts>>, Fault>;
 

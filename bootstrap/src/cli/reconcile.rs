@@ -57,7 +57,6 @@ pub(super) fn run(args: &ReconcileArgs) -> Result<ExitCode, Failure> {
                 Ok(never) => match never {},
                 Err(error) => Err(error.into()),
             },
-            () = stop.asked_for() => Err(anyhow::anyhow!("interrupted; nothing is reported").into()),
         }
     })?
 }
@@ -68,8 +67,11 @@ async fn reconcile(
     stop: &Stop,
 ) -> Result<ExitCode, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let adapters =
-        Adapters::connect(&config.stores, config.partitions, false, &clock, stop).await?;
+    let connected = Adapters::connect(&config.stores, config.partitions, false, &clock, stop).await;
+    let adapters = connected.map_err(|failure| match failure {
+        Failure::Stopped => interrupted(),
+        other => other,
+    })?;
     let system = System::wire(
         &adapters,
         config.partitions,
@@ -77,11 +79,15 @@ async fn reconcile(
         clock,
         &process_name(),
     );
-    let report = system.reconcile.run(scope).await;
+    // Whoever comes next need not wait for the lease to run out.
+    let report = system.reconcile.run_until(scope, stop.asked_for()).await;
     adapters.close().await;
     let report = report.map_err(|fault| Failure::neighbour("SECKILL_LEDGER", &fault))?;
     let Some(report) = report else {
-        return Err(anyhow::anyhow!("another process is reconciling; try again").into());
+        if stop.is_asked_for() {
+            return Err(interrupted());
+        }
+        return Err(Failure::Busy("another process is reconciling; try again"));
     };
     print(&in_words(&report));
     let all_repaired = report.repairs() == report.findings();
@@ -90,6 +96,10 @@ async fn reconcile(
     } else {
         ExitCode::FAILURE
     })
+}
+
+fn interrupted() -> Failure {
+    anyhow::anyhow!("interrupted; nothing is reported").into()
 }
 
 /// One line per voucher, and one per difference.

@@ -7,7 +7,7 @@ use seckill_application::ports::{Clock, HotPath, LeaseOwner, LedgerPorts, Notifi
 use seckill_application::{
     CancelOrder, ExpireOrders, GateUpkeep, LoadSale, Meters, PublishEvents, PurchaseVoucher,
     ReadBalance, ReadOrders, Reconcile, RecoverPartition, RelayUpdates, RememberedAnswers,
-    SteerSale, WantedSales,
+    RetireSales, SteerSale, WantedSales,
 };
 use seckill_domain::Partitions;
 
@@ -114,6 +114,16 @@ impl<'a> Parts<'a> {
             self.ledger,
             self.relay.clone(),
             self.meters.clone(),
+        )
+    }
+
+    pub(super) fn retire(&self) -> RetireSales {
+        RetireSales::new(
+            self.hot,
+            self.ledger,
+            self.relay.clone(),
+            self.recover.clone(),
+            self.partitions,
         )
     }
 

@@ -137,7 +137,7 @@ impl Node {
             adjust: AdjustStock::new(hot, ledger, steer.clone(), clock.clone()),
             upkeep: GateUpkeep::new(hot, ledger, steer.clone(), relay.clone(), wanted.clone()),
             parked: SettleParked::new(ledger, relay.clone(), clock.clone()),
-            retire: RetireSales::new(hot, ledger, relay.clone(), partitions),
+            retire: RetireSales::new(hot, ledger, relay.clone(), recover.clone(), partitions),
             publish: PublishEvents::new(ledger, vec![hot.notifier.clone()], owner("events")),
             reconcile: Reconcile::new(
                 hot,

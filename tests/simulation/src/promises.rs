@@ -71,6 +71,7 @@ impl From<PaymentOutcome> for Outcome {
         match outcome {
             PaymentOutcome::Paid => Self::Paid,
             PaymentOutcome::RefundedTooLate
+            | PaymentOutcome::RefundedTooEarly
             | PaymentOutcome::RefundedSecond
             | PaymentOutcome::RefundedWrongAmount
             | PaymentOutcome::RefundedUnknownOrder => Self::Refunded,

@@ -88,6 +88,7 @@ async fn a_payment_is_kept_with_all_that_is_known_of_it(harness: &dyn LedgerHarn
     let outcomes = [
         PaymentOutcome::Paid,
         PaymentOutcome::RefundedTooLate,
+        PaymentOutcome::RefundedTooEarly,
         PaymentOutcome::RefundedSecond,
         PaymentOutcome::RefundedWrongAmount,
         PaymentOutcome::RefundedUnknownOrder,
@@ -146,6 +147,7 @@ async fn a_refund_is_kept_with_all_that_is_known_of_it(harness: &dyn LedgerHarne
     let desk = Desk::at(harness);
     let reasons = [
         RefundReason::TooLate,
+        RefundReason::TooEarly,
         RefundReason::SecondPayment,
         RefundReason::WrongAmount,
         RefundReason::UnknownOrder,

@@ -167,9 +167,14 @@ async fn a_parked_order_is_told_as_queued(harness: &dyn LedgerHarness) {
     let claim = parked(&desk).await;
     let queued = seen(&claim, OrderStatus::Queued);
     assert_eq!(orders(&desk, &[claim.order]).await, [queued]);
+    let ledger = &desk.ports.ledger;
+    let order = ledger.parked_order(claim.order).await.unwrap();
+    assert_eq!(order.expect("it is parked").claim, claim);
+    assert_eq!(ledger.parked_order(new_order()).await.unwrap(), None);
     let list = desk.ports.parked.list(true, None, 1).await.unwrap();
     let id = list.items[0].id;
     desk.ports.parked.discard(id, "seen").await.unwrap();
+    assert_eq!(ledger.parked_order(claim.order).await.unwrap(), None);
     let found = orders(&desk, &[claim.order]).await;
     assert!(found.iter().all(|it| it.status == OrderStatus::Rejected));
 }

@@ -194,7 +194,9 @@ async fn trimmed_orders_are_forgotten(harness: &dyn HotHarness) {
     trim(&stall, ids[0], NO_TIME).await;
     let gate = &stall.hot.gate;
     assert_eq!(gate.find_order(first.order).await.unwrap(), None);
+    assert!(!gate.has_decided(first.order).await.unwrap());
     assert!(gate.find_order(second.order).await.unwrap().is_some());
+    assert!(gate.has_decided(second.order).await.unwrap());
     // The holder is known for as long as he holds.
     let orders = vec![first.order];
     assert_eq!(stall.buy(1, 1).await.1, Admission::AlreadyHeld { orders });

@@ -126,7 +126,7 @@ impl Branch {
             purchase: PurchaseVoucher::new(hot, ledger, clock.clone(), at_gate.0, at_gate.1),
             balance: Arc::new(ReadBalance::new(hot, ledger, clock.clone())),
             refund: RefundOrder::new(ledger, relay.clone(), clock.clone()),
-            retire: RetireSales::new(hot, ledger, relay.clone(), PARTITIONS),
+            retire: RetireSales::new(hot, ledger, relay.clone(), recover.clone(), PARTITIONS),
             upkeep: GateUpkeep::new(hot, ledger, steer.clone(), relay.clone(), wanted.clone()),
             orders,
             relay,

@@ -96,8 +96,9 @@ fn money_for_one_who_waits_goes_back() {
     let voucher = world.sale(Offer::of(1).waitlist(5));
     world.bought(voucher, 1, 1);
     let waiting = world.waiting(voucher, 2, 1);
-    let late = PaymentOutcome::RefundedTooLate;
-    assert_eq!(heard(&world, "pay-2", waiting), late);
+    let early = PaymentOutcome::RefundedTooEarly;
+    assert_eq!(heard(&world, "pay-2", waiting), early);
+    assert_eq!(reasons(&world), [RefundReason::TooEarly]);
     assert_eq!(world.status(waiting), OrderStatus::Waiting);
 }
 

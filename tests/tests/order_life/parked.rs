@@ -73,6 +73,35 @@ fn a_foreign_entry_blocks_nobody_and_is_discarded() {
     world.assert_sound(voucher);
 }
 
+/// Its voucher is a draft, so that its grant cannot be applied.
+#[test]
+fn a_parked_order_is_queued_for_its_buyer_also_when_its_entry_is_trimmed() {
+    let world = World::new();
+    // So that the partition is there.
+    world.sale(Offer::of(1));
+    let voucher = world.new_draft(Offer::of(10)).id;
+    let claim = claim(voucher, OrderId::new(4_711), 2);
+    let granted = vec![Decision::Granted(claim.clone())];
+    assert!(world.store.plant_decisions(PARTITION, granted));
+    world.settle();
+    assert_eq!(waiting(&world).len(), 1);
+    let seen = || {
+        let view = world
+            .alone(world.orders.find(claim.order, buyer(2)))
+            .unwrap();
+        view.map(|view| (view.order.status(), view.order.quantity))
+    };
+    let queued = Some((OrderStatus::Queued, 1));
+    assert_eq!(seen(), queued);
+    world.pass(2 * MINUTE);
+    world.trim();
+    let gone = world.alone(world.hot.gate.has_decided(claim.order));
+    assert!(!gone.unwrap());
+    assert_eq!(seen(), queued);
+    let other = world.alone(world.orders.find(claim.order, buyer(3)));
+    assert_eq!(other.unwrap(), None);
+}
+
 #[test]
 fn a_discarded_grant_lets_go_of_what_the_gate_took() {
     let world = World::new();

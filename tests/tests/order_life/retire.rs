@@ -132,6 +132,48 @@ fn a_refund_after_retirement_leaves_nothing_behind() {
     assert!(matches!(pay.unwrap(), PayReply::Refused(_)));
 }
 
+/// Somebody deletes the last messages of the stream, of whichever sale; nobody decides anything more,
+/// so that no gap in the numbers shows it.
+#[test]
+fn what_is_gone_from_the_end_of_the_stream_keeps_no_sale() {
+    let world = World::new();
+    let (voucher, order) = over(&world);
+    let other = world.sale(Offer::of(10).waitlist(5));
+    let asked = world.alone(world.purchase.run(request(other, 7, 1)));
+    let Purchase::Granted { order: lost, .. } = asked.unwrap() else {
+        panic!("not granted");
+    };
+    assert!(world.store.remove_message(other, lost));
+    world.pass(MINUTE);
+    let mut retired = 0;
+    for _ in 0..4 {
+        retired += world.run(world.retire.run()).unwrap();
+        world.settle();
+    }
+    assert_eq!(retired, 1);
+    assert!(is_retired(&world, voucher));
+    let orders = vec![order];
+    assert_eq!(world.ask(voucher, 1, 2), Purchase::AlreadyHeld { orders });
+    assert_eq!(world.status(lost), OrderStatus::PendingPayment);
+    world.assert_sound(other);
+}
+
+#[test]
+fn a_sale_that_cannot_be_looked_at_keeps_no_other() {
+    let world = World::new();
+    let [one, two] = [world.sale(Offer::of(1)), world.sale(Offer::of(1))];
+    for voucher in [one, two] {
+        world.steered(voucher, SteerCommand::Close);
+    }
+    world.settle();
+    let retire = || world.run(world.retire.run());
+    world.store.chaos().fail_before("purchase_gate.tally", 1);
+    retire().unwrap_err();
+    assert_eq!(retire().unwrap(), 1, "the one that was settled twice");
+    assert_eq!(retire().unwrap(), 1);
+    assert!(is_retired(&world, one) && is_retired(&world, two));
+}
+
 /// The marker is hot data too.
 #[test]
 fn a_retired_sale_does_not_come_back_when_the_gate_is_wiped() {

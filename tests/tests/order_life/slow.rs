@@ -88,6 +88,10 @@ impl PurchaseGate for Slow<dyn PurchaseGate> {
         self.late(self.inner.place(voucher, buyer)).await
     }
 
+    async fn has_decided(&self, order: OrderId) -> Result<bool, Fault> {
+        self.late(self.inner.has_decided(order)).await
+    }
+
     async fn find_order(&self, order: OrderId) -> Result<Option<GateOrder>, Fault> {
         self.late(self.inner.find_order(order)).await
     }

@@ -172,7 +172,8 @@ fn every_step_of_an_order_and_of_a_voucher_leaves_an_event() {
     .map(EventKind::Order);
     assert_eq!(of(cancelled), [pending, gone]);
     assert_eq!(of(expired), [pending, over]);
-    assert_eq!(of(refunded), [pending, paid, back]);
+    let recorded = EventKind::RefundRecorded;
+    assert_eq!(of(refunded), [pending, paid, back, recorded]);
     for command in [
         SteerCommand::Pause,
         SteerCommand::Resume,

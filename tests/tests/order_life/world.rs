@@ -148,7 +148,7 @@ impl World {
             balance: Arc::new(ReadBalance::new(&hot, &ledger, time.clone())),
             upkeep: GateUpkeep::new(&hot, &ledger, steer.clone(), relay.clone(), wanted.clone()),
             parked: SettleParked::new(&ledger, relay.clone(), time.clone()),
-            retire: RetireSales::new(&hot, &ledger, relay.clone(), partitions),
+            retire: RetireSales::new(&hot, &ledger, relay.clone(), recover.clone(), partitions),
             follow: FollowOrder::new(&hot, &ledger, orders.clone()),
             clock: clock.clone(),
             store,

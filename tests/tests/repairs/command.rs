@@ -80,7 +80,7 @@ async fn one_instance_reconciles_at_a_time(site: Site) {
     let (done, refused): (Vec<_>, Vec<_>) = ran.iter().partition(|ran| ran.code == Some(0));
     assert!(!done.is_empty() && !refused.is_empty(), "{ran:?}");
     for ran in refused {
-        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert_eq!(ran.code, Some(3), "{ran:?}");
         assert!(
             ran.err.contains("another process is reconciling"),
             "{ran:?}"

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId, VoucherId};
-use seckill_tests::harness::{Gate, Ledger, Offer, Process, Shop, Site, audit, buyer, eventually};
+use seckill_tests::harness::{
+    Call, Gate, Ledger, Offer, Process, Shop, Site, audit, buyer, eventually,
+};
 
 use crate::on_own_stores;
 use crate::reports::{Difference, Report, begin, first_round, listed, round, round_about};
@@ -145,6 +147,10 @@ async fn a_message_that_is_gone_is_appended_again(site: Site) {
     assert!(scene.gate.remove_entry(second).await);
     held.release().await;
     shop.settled(first, one).await;
+    let unseen = shop
+        .ask(Call::get(format!("/v1/orders/{second}")).by(other))
+        .await;
+    unseen.assert_problem(503, "unavailable");
     scene.assert_mends(second, "message_gone").await;
     let seen = shop.settled(second, other).await;
     assert_eq!(seen.word("status"), "pending_payment");

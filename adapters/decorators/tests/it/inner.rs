@@ -152,6 +152,10 @@ impl PurchaseGate for Inner {
         Ok(PlaceReply::Nowhere)
     }
 
+    async fn has_decided(&self, _: OrderId) -> Result<bool, Fault> {
+        Ok(false)
+    }
+
     async fn find_order(&self, _: OrderId) -> Result<Option<GateOrder>, Fault> {
         Ok(None)
     }

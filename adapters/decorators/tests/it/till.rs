@@ -104,6 +104,10 @@ impl PurchaseGate for Till {
         Ok(PlaceReply::Nowhere)
     }
 
+    async fn has_decided(&self, _: OrderId) -> Result<bool, Fault> {
+        Ok(false)
+    }
+
     async fn find_order(&self, _: OrderId) -> Result<Option<GateOrder>, Fault> {
         Ok(None)
     }

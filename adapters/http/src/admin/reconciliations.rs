@@ -95,14 +95,13 @@ async fn start_reconciliation(
     };
     let reconciling = ctx.clone();
     let work = ctx.finish(async move {
-        tokio::select! {
-            report = reconciling.api.reconcile.run(scope) => report,
-            // Nothing is lost by ending early: each repair is a transaction of its own.
-            () = reconciling.stopping.cancelled() => Err(Fault::unavailable(
-                "reconcile",
-                "the process is about to stop",
-            )),
+        let told = reconciling.stopping.cancelled();
+        let report = reconciling.api.reconcile.run_until(scope, told).await?;
+        if report.is_none() && reconciling.stopping.is_cancelled() {
+            let stops = "the process is about to stop";
+            return Err(Fault::unavailable("reconcile", stops));
         }
+        Ok(report)
     });
     match tokio::time::timeout(ctx.settings.request_deadline.mul_f32(0.8), work).await {
         Ok(report) => {

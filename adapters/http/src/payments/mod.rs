@@ -118,6 +118,7 @@ impl SettlementBody {
         let reason = match outcome {
             PaymentOutcome::Paid => None,
             PaymentOutcome::RefundedTooLate => Some(RefundReasonWord::TooLate),
+            PaymentOutcome::RefundedTooEarly => Some(RefundReasonWord::TooEarly),
             PaymentOutcome::RefundedSecond => Some(RefundReasonWord::SecondPayment),
             PaymentOutcome::RefundedWrongAmount => Some(RefundReasonWord::WrongAmount),
             PaymentOutcome::RefundedUnknownOrder => Some(RefundReasonWord::UnknownOrder),

@@ -83,7 +83,7 @@ pub(crate) fn reject_reason(reason: RejectReason) -> &'static str {
     }
 }
 
-/// Why money goes back. `too_late`: the order had ended. `second_payment`: another payment paid it.
+/// Why money goes back. `too_late`: the order had ended. `too_early`: it still waits for units. `second_payment`: another payment paid it.
 /// `wrong_amount`: it is not what the order costs. `unknown_order`: there is no such order.
 /// `requested`: an administrator refunded the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -91,6 +91,7 @@ pub(crate) fn reject_reason(reason: RejectReason) -> &'static str {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RefundReasonWord {
     TooLate,
+    TooEarly,
     SecondPayment,
     WrongAmount,
     UnknownOrder,
@@ -101,6 +102,7 @@ impl From<RefundReason> for RefundReasonWord {
     fn from(reason: RefundReason) -> Self {
         match reason {
             RefundReason::TooLate => Self::TooLate,
+            RefundReason::TooEarly => Self::TooEarly,
             RefundReason::SecondPayment => Self::SecondPayment,
             RefundReason::WrongAmount => Self::WrongAmount,
             RefundReason::UnknownOrder => Self::UnknownOrder,

@@ -128,6 +128,14 @@ impl PurchaseGate for Shared {
         call.answer(found)
     }
 
+    async fn has_decided(&self, order: OrderId) -> Result<bool, Fault> {
+        let call = self.chaos.enter("purchase_gate.has_decided")?;
+        let store = self.store();
+        let known = store.partitions.iter().any(|it| it.has_decided(order));
+        drop(store);
+        call.answer(known)
+    }
+
     async fn facts(&self, vouchers: &[VoucherId]) -> Result<Vec<Option<SaleFacts>>, Fault> {
         const FACTS: &str = "purchase_gate.facts";
         at_most(FACTS, vouchers.len(), FACTS_MAX)?;
@@ -247,6 +255,11 @@ impl Partition {
         let pulse = sale.pulse();
         journal.append(now, decisions);
         Admitted::Decided { admissions, pulse }
+    }
+
+    fn has_decided(&self, order: OrderId) -> bool {
+        let decided = self.decided.as_ref();
+        decided.is_some_and(|it| it.orders.contains_key(&order))
     }
 
     fn find_order(&self, order: OrderId) -> Option<GateOrder> {

@@ -112,6 +112,10 @@ impl ParkedRow {
         self.message.units
     }
 
+    pub(super) fn decided_at(&self) -> Timestamp {
+        self.message.entry.written_at()
+    }
+
     pub(super) fn decision(&self) -> Option<&Decision> {
         self.decision.as_ref().map(|(_, decision)| decision)
     }

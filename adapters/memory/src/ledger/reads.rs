@@ -5,7 +5,7 @@ use std::ops::Bound;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Ledger, LedgerTally, Page, SaleSnapshot, UnitOfWork, VoucherFilter,
+    Ledger, LedgerTally, Page, ParkedOrder, SaleSnapshot, UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, GateVersion, IdempotencyKey, Order, OrderId, OrderStatus, SaleStatus, Ticket,
@@ -56,6 +56,16 @@ impl Ledger for MemoryLedger {
 
     async fn order(&self, id: OrderId) -> Result<Option<Order>, Fault> {
         self.read("ledger.order", |book, _| book.orders.get(&id).cloned())
+    }
+
+    async fn parked_order(&self, id: OrderId) -> Result<Option<ParkedOrder>, Fault> {
+        self.read("ledger.parked_order", |book, _| {
+            let row = book.parked.of_order(id)?;
+            Some(ParkedOrder {
+                claim: row.decision()?.claim()?.clone(),
+                decided_at: row.decided_at(),
+            })
+        })
     }
 
     async fn stages(&self, ids: &[OrderId]) -> Result<Vec<(OrderId, OrderStatus)>, Fault> {

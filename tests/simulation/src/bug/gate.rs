@@ -54,6 +54,7 @@ hand_on!(PurchaseGate for Repeating {
     withdraw(voucher: VoucherId, units: u32, adjustment: AdjustmentId) -> WithdrawReply;
     place(voucher: VoucherId, buyer: BuyerId) -> PlaceReply;
     find_order(order: OrderId) -> Option<GateOrder>;
+    has_decided(order: OrderId) -> bool;
     facts(vouchers: &[VoucherId]) -> Vec<Option<SaleFacts>>;
     tally(voucher: VoucherId, after: EntryId) -> Option<GateTally>;
     held_by(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Vec<Held>>>;
@@ -105,6 +106,7 @@ hand_on!(PurchaseGate for Renumbering {
     withdraw(voucher: VoucherId, units: u32, adjustment: AdjustmentId) -> WithdrawReply;
     place(voucher: VoucherId, buyer: BuyerId) -> PlaceReply;
     find_order(order: OrderId) -> Option<GateOrder>;
+    has_decided(order: OrderId) -> bool;
     facts(vouchers: &[VoucherId]) -> Vec<Option<SaleFacts>>;
     tally(voucher: VoucherId, after: EntryId) -> Option<GateTally>;
     held_by(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Vec<Held>>>;

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
     Adjustment, AdjustmentReply, AdmissionBatch, AdmissionLedger, Applied, BatchItem, Ledger,
-    LedgerTally, NewAdjustment, NewVoucher, Page, PartitionHead, PaymentRecord, Release,
-    SaleSnapshot, UnitOfWork, VoucherFilter,
+    LedgerTally, NewAdjustment, NewVoucher, Page, ParkedOrder, PartitionHead, PaymentRecord,
+    Release, SaleSnapshot, UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     AdjustmentId, BuyerId, Epoch, Fence, GateChange, GateVersion, IdempotencyKey, Money, NewEvent,
@@ -95,6 +95,7 @@ hand_on!(Ledger for Sloppy {
     voucher(id: VoucherId) -> Option<Voucher>;
     vouchers(filter: VoucherFilter, before: Option<VoucherId>, limit: usize) -> Page<Voucher>;
     order(id: OrderId) -> Option<Order>;
+    parked_order(id: OrderId) -> Option<ParkedOrder>;
     stages(ids: &[OrderId]) -> Vec<(OrderId, OrderStatus)>;
     orders_of(buyer: BuyerId, before: Option<OrderId>, limit: usize) -> Page<Order>;
     orders_on(voucher: VoucherId, buyer: BuyerId, key: Option<&IdempotencyKey>) -> Vec<Order>;

@@ -21,6 +21,7 @@ use crate::link::Late;
 faulty!(PurchaseGate as "purchase_gate" {
     place(voucher: VoucherId, buyer: BuyerId) -> PlaceReply;
     find_order(order: OrderId) -> Option<GateOrder>;
+    has_decided(order: OrderId) -> bool;
     facts(vouchers: &[VoucherId]) -> Vec<Option<SaleFacts>>;
     tally(voucher: VoucherId, after: EntryId) -> Option<GateTally>;
     held_by(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Vec<Held>>>;

@@ -7,8 +7,8 @@ use seckill_application::Fault;
 use seckill_application::ports::{
     AdmissionBatch, AdmissionLedger, Applied, BatchItem, Confirmation, DifferenceKind, EventOutbox,
     GateUpdates, LastRuns, LeaseOwner, Ledger, LedgerOrder, LedgerTally, MoneyMovements, Page,
-    ParkedMessage, ParkedMessages, ParkedReply, PartitionHead, Payments, Reconciliations, Report,
-    SaleSnapshot, UnitOfWork, VoucherFilter,
+    ParkedMessage, ParkedMessages, ParkedOrder, ParkedReply, PartitionHead, Payments,
+    Reconciliations, Report, SaleSnapshot, UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, Claim, Epoch, Event, EventId, GateUpdate, GateVersion, IdempotencyKey, Money, Order,
@@ -23,6 +23,7 @@ faulty!(Ledger as "ledger" {
     voucher(id: VoucherId) -> Option<Voucher>;
     vouchers(filter: VoucherFilter, before: Option<VoucherId>, limit: usize) -> Page<Voucher>;
     order(id: OrderId) -> Option<Order>;
+    parked_order(id: OrderId) -> Option<ParkedOrder>;
     stages(ids: &[OrderId]) -> Vec<(OrderId, OrderStatus)>;
     orders_of(buyer: BuyerId, before: Option<OrderId>, limit: usize) -> Page<Order>;
     orders_on(voucher: VoucherId, buyer: BuyerId, key: Option<&IdempotencyKey>) -> Vec<Order>;

@@ -25,6 +25,7 @@ counted!(PurchaseGate as "purchase_gate" {
     withdraw(voucher: VoucherId, units: u32, adjustment: AdjustmentId) -> WithdrawReply;
     place(voucher: VoucherId, buyer: BuyerId) -> PlaceReply;
     find_order(order: OrderId) -> Option<GateOrder>;
+    has_decided(order: OrderId) -> bool;
     facts(vouchers: &[VoucherId]) -> Vec<Option<SaleFacts>>;
     tally(voucher: VoucherId, after: EntryId) -> Option<GateTally>;
     held_by(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Vec<Held>>>;

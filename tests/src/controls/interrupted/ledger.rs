@@ -7,8 +7,8 @@ use seckill_application::Fault;
 use seckill_application::ports::{
     AdmissionBatch, AdmissionLedger, Applied, BatchItem, DifferenceKind, EventOutbox, GateUpdates,
     LastRuns, LeaseOwner, Ledger, LedgerOrder, LedgerTally, MoneyMovements, Page, ParkedMessage,
-    ParkedMessages, ParkedReply, PartitionHead, Reconciliations, Report, SaleSnapshot, UnitOfWork,
-    VoucherFilter,
+    ParkedMessages, ParkedOrder, ParkedReply, PartitionHead, Reconciliations, Report, SaleSnapshot,
+    UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, Claim, Epoch, Event, EventId, GateUpdate, GateVersion, IdempotencyKey, Order, OrderId,
@@ -42,6 +42,11 @@ impl Ledger for Interrupted<dyn Ledger> {
 
     async fn order(&self, id: OrderId) -> Result<Option<Order>, Fault> {
         self.fuse.call("ledger.order", self.inner.order(id)).await
+    }
+
+    async fn parked_order(&self, id: OrderId) -> Result<Option<ParkedOrder>, Fault> {
+        let call = self.inner.parked_order(id);
+        self.fuse.call("ledger.parked_order", call).await
     }
 
     async fn stages(&self, ids: &[OrderId]) -> Result<Vec<(OrderId, OrderStatus)>, Fault> {

@@ -87,6 +87,10 @@ impl PurchaseGate for TamperedGate {
         self.inner.place(voucher, buyer).await
     }
 
+    async fn has_decided(&self, order: OrderId) -> Result<bool, Fault> {
+        self.inner.has_decided(order).await
+    }
+
     async fn find_order(&self, order: OrderId) -> Result<Option<GateOrder>, Fault> {
         self.inner.find_order(order).await
     }

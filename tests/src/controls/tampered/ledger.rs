@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Ledger, LedgerTally, Page, SaleSnapshot, UnitOfWork, VoucherFilter,
+    Ledger, LedgerTally, Page, ParkedOrder, SaleSnapshot, UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, GateVersion, IdempotencyKey, Order, OrderId, OrderStatus, Voucher, VoucherId,
@@ -52,6 +52,10 @@ impl Ledger for TamperedLedger {
         limit: usize,
     ) -> Result<Page<Voucher>, Fault> {
         self.inner.vouchers(filter, before, limit).await
+    }
+
+    async fn parked_order(&self, id: OrderId) -> Result<Option<ParkedOrder>, Fault> {
+        self.inner.parked_order(id).await
     }
 
     async fn order(&self, id: OrderId) -> Result<Option<Order>, Fault> {
