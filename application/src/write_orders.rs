@@ -1,6 +1,7 @@
 //! The order writer: moves one partition's stream into the ledger, strictly in stream order.
 
 mod items;
+mod unread;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -294,7 +295,10 @@ impl OrderWriter {
                 Err(_) => Continuity::Next,
             };
             match read {
-                Continuity::Next => applied = push_items(&mut items, delivery, applied),
+                Continuity::Next => {
+                    let taken = self.taken_by(&delivery, applied).await?;
+                    applied = push_items(&mut items, delivery, applied, taken);
+                }
                 Continuity::Replay | Continuity::Broken if !items.is_empty() => {
                     // Settle what is sound first.
                     self.ahead.push_front(delivery);
@@ -330,7 +334,7 @@ impl OrderWriter {
             return Ok(None);
         }
         let mut items = Vec::with_capacity(entry.decisions.len());
-        push_items(&mut items, delivery.clone(), entry.first);
+        push_items(&mut items, delivery.clone(), entry.first, None);
         if read == Continuity::Replay && self.admissions.has_applied(self.partition, &items).await?
         {
             return Ok(Some(foreign(id, "repeats an entry that is applied")));

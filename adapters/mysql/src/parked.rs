@@ -45,7 +45,7 @@ struct Row {
     message: ParkedMessage,
     epoch: Epoch,
     sequence: Sequence,
-    /// `None` for an entry that could not be read.
+    /// `None` for an entry that could not be read, unless it names one.
     decision: Option<Decision>,
 }
 
@@ -53,7 +53,7 @@ fn row(row: &MySqlRow) -> Result<Row, Trouble> {
     let payload: String = get(row, "payload")?;
     let reason = read_park(get(row, "reason")?)?;
     let (decision, raw, detail) = match wire::read_parked(&payload)? {
-        Parked::Entry(body) => (None, body.raw, body.reason),
+        Parked::Entry(body) => (body.named, body.raw, body.reason),
         Parked::Decision(decision) => {
             let detail = detail(reason, &decision).to_owned();
             (Some(decision), payload, detail)

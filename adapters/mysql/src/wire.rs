@@ -157,6 +157,8 @@ enum ParkedText {
     Unreadable {
         raw: String,
         reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        named: Option<Box<ParkedText>>,
     },
     Granted(ClaimText),
     Promoted(ClaimText),
@@ -216,17 +218,25 @@ impl TryFrom<ClaimText> for Claim {
     }
 }
 
-/// An entry that could not be read, as stored.
-pub(crate) fn write_unreadable(body: &Unreadable) -> Result<String, Trouble> {
+/// An entry that could not be read, with the decision that it counts as, as stored.
+pub(crate) fn write_unreadable(
+    body: &Unreadable,
+    named: Option<&Decision>,
+) -> Result<String, Trouble> {
     write(ParkedText::Unreadable {
         raw: body.raw.clone(),
         reason: body.reason.clone(),
+        named: named.map(|named| Box::new(decision_text(named))),
     })
 }
 
 /// A decision, as stored.
 pub(crate) fn write_decision(decision: &Decision) -> Result<String, Trouble> {
-    write(match decision {
+    write(decision_text(decision))
+}
+
+fn decision_text(decision: &Decision) -> ParkedText {
+    match decision {
         Decision::Granted(claim) => ParkedText::Granted(claim.into()),
         Decision::Promoted(claim) => ParkedText::Promoted(claim.into()),
         Decision::Lost(claim) => ParkedText::Lost(claim.into()),
@@ -247,7 +257,7 @@ pub(crate) fn write_decision(decision: &Decision) -> Result<String, Trouble> {
             units: *units,
             adjustment: adjustment.to_string(),
         },
-    })
+    }
 }
 
 /// What is parked.
@@ -258,11 +268,30 @@ pub(crate) enum Parked {
     Decision(Decision),
 }
 
+impl Parked {
+    /// What was decided, as far as it could be read.
+    fn decision(self) -> Option<Decision> {
+        match self {
+            Self::Entry(body) => body.named,
+            Self::Decision(decision) => Some(decision),
+        }
+    }
+}
+
 /// Reads what [`write_unreadable`] and [`write_decision`] wrote.
 pub(crate) fn read_parked(payload: &str) -> Result<Parked, Trouble> {
-    Ok(Parked::Decision(match read(payload)? {
-        ParkedText::Unreadable { raw, reason } => {
-            return Ok(Parked::Entry(Unreadable { raw, reason }));
+    parked(read(payload)?)
+}
+
+fn parked(text: ParkedText) -> Result<Parked, Trouble> {
+    Ok(Parked::Decision(match text {
+        ParkedText::Unreadable { raw, reason, named } => {
+            let named = named.map(|named| parked(*named)).transpose()?;
+            return Ok(Parked::Entry(Unreadable {
+                raw,
+                reason,
+                named: named.and_then(Parked::decision),
+            }));
         }
         ParkedText::Granted(claim) => Decision::Granted(claim.try_into()?),
         ParkedText::Promoted(claim) => Decision::Promoted(claim.try_into()?),
@@ -289,10 +318,7 @@ pub(crate) fn read_parked(payload: &str) -> Result<Parked, Trouble> {
 
 /// Reads what [`write_decision`] wrote; `None` for an entry that could not be read.
 pub(crate) fn read_decision(payload: &str) -> Result<Option<Decision>, Trouble> {
-    Ok(match read_parked(payload)? {
-        Parked::Entry(_) => None,
-        Parked::Decision(decision) => Some(decision),
-    })
+    Ok(read_parked(payload)?.decision())
 }
 
 /// The claim of a parked decision; `None` where there is none.

@@ -69,7 +69,10 @@ impl RedisGate {
         }
         // Nobody asks for the ticket here.
         let ticket = Some(Ticket::new(0));
-        let decision = wire::decode_line(reply.text(4)?, ticket).map_err(|_| reply.senseless())?;
+        let Ok(decision) = wire::decode_line(reply.text(4)?, ticket) else {
+            // An entry that cannot be read: the ledger has parked it, with what it names.
+            return Ok(None);
+        };
         let found = (|| {
             Some(Found {
                 claim: decision.claim()?.clone(),

@@ -40,7 +40,45 @@ pub fn decode_entry<B: AsRef<[u8]>>(epoch: Epoch, fields: &[B]) -> Result<Entry,
     decode(epoch, fields).map_err(|reason| Unreadable {
         raw: shown(fields),
         reason: reason.into_owned(),
+        named: named(fields),
     })
+}
+
+/// The decision of an entry that cannot be read, if it seems to have just one: what is wrong may be
+/// around it, or in what a grant can do without.
+fn named<B: AsRef<[u8]>>(fields: &[B]) -> Option<Decision> {
+    let of_decisions = |pair: &[B]| match pair {
+        [name, value] if name.as_ref() == b"d" => {
+            Some(String::from_utf8_lossy(value.as_ref()).into_owned())
+        }
+        _ => None,
+    };
+    let text = fields.chunks(2).find_map(of_decisions)?;
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let (line, None) = (lines.next()?, lines.next()) else {
+        return None;
+    };
+    decode_line(line, None).ok().or_else(|| grant_in(line))
+}
+
+/// A grant or promotion that names its voucher, order, buyer and quantity, whatever else it says.
+fn grant_in(line: &str) -> Option<Decision> {
+    let mut words = line.split_whitespace();
+    let (kind, voucher) = (words.next()?, words.next()?);
+    let (order, buyer, quantity) = (words.next()?, words.next()?, words.next()?);
+    let key = words.next().and_then(|word| decode_key(word).ok());
+    let claim = Claim {
+        order: id(order).ok()?,
+        voucher: id(voucher).ok()?,
+        buyer: id(buyer).ok()?,
+        quantity: units_of(quantity).ok()?,
+        key: key.flatten(),
+    };
+    match kind {
+        "granted" => Some(Decision::Granted(claim)),
+        "promoted" => Some(Decision::Promoted(claim)),
+        _ => None,
+    }
 }
 
 /// An entry that is not of this shape at all.
@@ -50,6 +88,7 @@ pub(crate) fn unreadable(raw: impl Into<String>, reason: &str) -> Unreadable {
     Unreadable {
         raw,
         reason: reason.to_owned(),
+        named: None,
     }
 }
 

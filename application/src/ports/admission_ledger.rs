@@ -39,7 +39,45 @@ pub enum BatchItem {
         entry: EntryId,
         /// What it says.
         body: Unreadable,
+        /// The decisions that the gate made by it. `None` for one that is not the gate's: it has no
+        /// number, and whatever it names counts for nothing.
+        taken: Option<Taken>,
     },
+}
+
+/// Numbers of decisions that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// The first: one more than the item before it.
+    pub first: Sequence,
+    /// The last.
+    pub last: Sequence,
+}
+
+impl BatchItem {
+    /// What was decided, as far as it can be read: it locks and takes what it is about.
+    pub fn decision(&self) -> Option<&Decision> {
+        match self {
+            Self::Decision { decision, .. } => Some(decision),
+            Self::Unreadable { body, taken, .. } => taken.and(body.named.as_ref()),
+        }
+    }
+
+    /// The position after it, if it continues `applied`; else what is wrong.
+    pub fn after(&self, applied: Sequence) -> Result<Sequence, String> {
+        let (first, last) = match self {
+            Self::Decision { sequence, .. } => (*sequence, *sequence),
+            Self::Unreadable { taken: None, .. } => return Ok(applied),
+            Self::Unreadable {
+                taken: Some(taken), ..
+            } => (taken.first, taken.last),
+        };
+        if first == applied.next() && first <= last {
+            Ok(last)
+        } else {
+            Err(format!("decisions {first} to {last} after {applied}"))
+        }
+    }
 }
 
 /// What to apply in one transaction.
@@ -123,8 +161,9 @@ pub trait AdmissionLedger: Send + Sync {
     ///
     /// A grant for an order that waits in the ledger counts as its promotion. A rejected decision
     /// leaves an order with the reason; so does a place for a buyer who waits for the voucher
-    /// already, by an order that Redis has lost. A parked decision leaves a message; the units it took are
-    /// out of the ledger's stock until it is replayed or discarded, as far as there is stock.
+    /// already, by an order that Redis has lost. A parked decision leaves a message; the units it
+    /// took are out of the ledger's stock until it is replayed or discarded, as far as there is
+    /// stock. So does a decision that an unreadable entry of the gate names.
     async fn apply(&self, batch: &AdmissionBatch) -> Result<Applied, Fault>;
 
     /// Whether these decisions, with these numbers, were applied before: tells a redelivery from a

@@ -54,6 +54,8 @@ pub struct Unreadable {
     pub raw: String,
     /// What is wrong with it.
     pub reason: String,
+    /// The one decision that it seems to tell of, as far as that can be made out.
+    pub named: Option<Decision>,
 }
 
 /// One entry, as delivered. One that cannot be read never blocks the others.

@@ -25,7 +25,7 @@ mod reconciliations;
 use std::sync::Arc;
 
 pub use admission_ledger::{
-    AdmissionBatch, AdmissionLedger, Applied, BatchItem, ParkReason, PartitionHead, Verdict,
+    AdmissionBatch, AdmissionLedger, Applied, BatchItem, ParkReason, PartitionHead, Taken, Verdict,
 };
 pub use admission_stream::{
     AdmissionStream, Backlog, Delivery, Entry, EntryId, StreamReply, Unreadable,

@@ -127,7 +127,7 @@ pub struct GateOrder {
     pub claim: Claim,
     /// What the buyer was told.
     pub first: PlaceAtFirst,
-    /// When the gate decided it, in Unix milliseconds of the gate's clock.
+    /// When the gate decided about it last, in Unix milliseconds of the gate's clock.
     pub decided_at: seckill_domain::Timestamp,
     /// Whether it has units now. `false` while it waits.
     pub holds_units: bool,

@@ -2,19 +2,21 @@
 
 use seckill_domain::Sequence;
 
-use crate::ports::{BatchItem, Delivery, EntryId, Unreadable};
+use crate::ports::{BatchItem, Delivery, EntryId, Taken, Unreadable};
 
 /// Appends an entry's items; returns the last decision's number after them.
 pub(super) fn push_items(
     items: &mut Vec<BatchItem>,
     delivery: Delivery,
     applied: Sequence,
+    taken: Option<Taken>,
 ) -> Sequence {
     let id = delivery.id;
     match delivery.body {
         Err(body) => {
-            items.push(BatchItem::Unreadable { entry: id, body });
-            applied
+            let entry = id;
+            items.push(BatchItem::Unreadable { entry, body, taken });
+            taken.map_or(applied, |taken| taken.last)
         }
         Ok(entry) => {
             let mut sequence = entry.first;
@@ -37,6 +39,8 @@ pub(super) fn foreign(entry: EntryId, reason: &str) -> BatchItem {
     let body = Unreadable {
         raw: String::new(),
         reason: reason.to_owned(),
+        named: None,
     };
-    BatchItem::Unreadable { entry, body }
+    let taken = None;
+    BatchItem::Unreadable { entry, body, taken }
 }

@@ -107,7 +107,11 @@ async fn an_order_that_waits_is_found_with_its_place(harness: &dyn HotHarness) {
 async fn an_order_that_was_promoted_is_found_with_its_units(harness: &dyn HotHarness) {
     let stall = Opening::of(0).waitlist(5).open(harness).await;
     let attempt = stall.waiting(1, 1).await;
+    harness.elapse(std::time::Duration::from_millis(5)).await;
+    let before = harness.gate_time().await;
     stall.add(1).await;
+    let promoted = find(&stall, &attempt).await;
+    assert!(promoted.decided_at >= before, "{promoted:?} {before:?}");
     let found = find(&stall, &attempt).await;
     assert_eq!(found.first, PlaceAtFirst::Waitlisted);
     assert!(found.holds_units);

@@ -1,7 +1,7 @@
 //! `AdmissionLedger::apply`: what cannot be applied is put aside, counted, and blocks nobody.
 
 use seckill_application::ports::{
-    AdmissionBatch, BatchItem, EntryId, ParkReason, Unreadable, Verdict,
+    AdmissionBatch, BatchItem, EntryId, ParkReason, ParkedReply, Taken, Unreadable, Verdict,
 };
 use seckill_domain::{
     AdjustmentId, Claim, Decision, OrderStatus, RejectReason, Voucher, VoucherId,
@@ -16,6 +16,9 @@ promises! { ledger_parking over dyn LedgerHarness:
     a_draft_is_parked,
     an_unreadable_entry_is_parked_and_the_rest_goes_on,
     several_unreadable_entries_are_parked_each,
+    what_an_entry_of_the_gate_names_is_parked_with_its_units,
+    what_somebody_elses_entry_names_counts_for_nothing,
+    an_order_is_queued_while_any_message_about_it_is_parked,
     another_order_under_a_known_id_is_parked_with_its_units,
     parked_units_are_taken_as_far_as_there_is_stock,
     a_withdrawal_nobody_asked_for_is_parked_with_its_units,
@@ -86,8 +89,13 @@ fn unreadable(entry: EntryId) -> BatchItem {
     let body = Unreadable {
         raw: "{\"v\":9} \u{fffd} 'quoted' \\".to_owned(),
         reason: "version 9".to_owned(),
+        named: None,
     };
-    BatchItem::Unreadable { entry, body }
+    BatchItem::Unreadable {
+        entry,
+        body,
+        taken: None,
+    }
 }
 
 /// Hole 8 and fault F18: a poison message blocks what is behind it.
@@ -134,6 +142,91 @@ async fn several_unreadable_entries_are_parked_each(harness: &dyn LedgerHarness)
         .unwrap();
     let again = AdmissionBatch { head, ..batch };
     assert_eq!(desk.commit(&again).await, [parked; 3]);
+}
+
+fn naming(claim: &Claim, entry: EntryId, taken: Option<Taken>) -> BatchItem {
+    let body = Unreadable {
+        raw: "granted, more or less".to_owned(),
+        reason: "not a decision".to_owned(),
+        named: Some(Decision::Granted(claim.clone())),
+    };
+    BatchItem::Unreadable { entry, body, taken }
+}
+
+/// It takes as many numbers as the gate has decided by it.
+async fn what_an_entry_of_the_gate_names_is_parked_with_its_units(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(5, 2).await;
+    let [named, after] = [claim(&voucher, 1, 2), claim(&voucher, 2, 1)];
+    let mut batch = desk.batch(desk.partition_of(voucher.id), Vec::new()).await;
+    let entry = |counter| EntryId {
+        counter,
+        ..batch.up_to
+    };
+    let first = batch.head.applied.next();
+    let last = first.next().next();
+    let granted = BatchItem::Decision {
+        sequence: last.next(),
+        entry: entry(702),
+        decision: Decision::Granted(after.clone()),
+    };
+    let unread = naming(&named, entry(701), Some(Taken { first, last }));
+    batch.items = vec![unread, granted];
+    batch.up_to = entry(702);
+    let parked = Verdict::Parked(ParkReason::Unreadable);
+    assert_eq!(desk.commit(&batch).await, [parked, CONFIRMED]);
+    let head = desk.ports.admissions.head(batch.partition).await.unwrap();
+    assert_eq!((head.applied, head.entry), (last.next(), batch.up_to));
+    let tally = desk.tally(voucher.id).await;
+    assert_eq!((tally.stock, tally.parked), (2, 2));
+    let list = desk.ports.parked.list(true, None, 1).await.unwrap();
+    let message = &list.items[0];
+    assert_eq!(message.reason, ParkReason::Unreadable);
+    assert_eq!((message.voucher, message.units), (Some(voucher.id), 2));
+    assert_eq!(message.claim.as_ref(), Some(&named));
+    assert_eq!(message.raw, "granted, more or less");
+    let stages = desk.ports.ledger.stages(&[named.order]).await.unwrap();
+    assert_eq!(stages, [(named.order, OrderStatus::Queued)]);
+    let reply = desk.ports.parked.replay(message.id).await.unwrap();
+    assert_eq!(reply, ParkedReply::Settled);
+    assert_eq!(desk.status(&named).await, OrderStatus::PendingPayment);
+    assert_eq!(desk.tally(voucher.id).await.parked, 0);
+}
+
+async fn what_somebody_elses_entry_names_counts_for_nothing(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(5, 2).await;
+    let named = claim(&voucher, 1, 2);
+    let mut batch = desk.batch(desk.partition_of(voucher.id), Vec::new()).await;
+    batch.up_to.counter += 1;
+    batch.items = vec![naming(&named, batch.up_to, None)];
+    desk.commit(&batch).await;
+    let tally = desk.tally(voucher.id).await;
+    assert_eq!((tally.stock, tally.parked), (5, 0));
+    let list = desk.ports.parked.list(true, None, 1).await.unwrap();
+    let message = &list.items[0];
+    let seen = (message.voucher, message.claim.as_ref(), message.units);
+    assert_eq!(seen, (None, None, 0));
+    assert_eq!(desk.ports.ledger.stages(&[named.order]).await.unwrap(), []);
+    let unfit = ParkedReply::StillUnfit(ParkReason::Unreadable);
+    assert_eq!(desk.ports.parked.replay(message.id).await.unwrap(), unfit);
+}
+
+async fn an_order_is_queued_while_any_message_about_it_is_parked(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(5, 1).await;
+    let stray = of_voucher(unknown(&voucher), &voucher);
+    for _ in 0..2 {
+        let verdict = desk.apply_one(Decision::Granted(stray.clone())).await;
+        assert_eq!(verdict, UNKNOWN);
+    }
+    let list = desk.ports.parked.list(true, None, 10).await.unwrap();
+    let stages = async || desk.ports.ledger.stages(&[stray.order]).await.unwrap();
+    for message in &list.items {
+        assert_eq!(stages().await, [(stray.order, OrderStatus::Queued)]);
+        desk.ports.parked.discard(message.id, "seen").await.unwrap();
+    }
+    assert_eq!(stages().await, []);
 }
 
 async fn another_order_under_a_known_id_is_parked_with_its_units(harness: &dyn LedgerHarness) {

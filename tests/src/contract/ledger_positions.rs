@@ -142,6 +142,7 @@ async fn an_empty_batch_moves_the_position(harness: &dyn LedgerHarness) {
     let body = Unreadable {
         raw: "hello".to_owned(),
         reason: "not ours".to_owned(),
+        named: None,
     };
     let entry = EntryId {
         millis: 7,
@@ -151,7 +152,11 @@ async fn an_empty_batch_moves_the_position(harness: &dyn LedgerHarness) {
     let batch = AdmissionBatch {
         partition: PARTITION,
         head,
-        items: vec![BatchItem::Unreadable { entry, body }],
+        items: vec![BatchItem::Unreadable {
+            entry,
+            body,
+            taken: None,
+        }],
         up_to: entry,
     };
     desk.commit(&batch).await;
@@ -335,8 +340,13 @@ async fn what_was_applied_is_recognized(harness: &dyn LedgerHarness) {
     let body = Unreadable {
         raw: "hello".to_owned(),
         reason: "not ours".to_owned(),
+        named: None,
     };
-    let unreadable = [BatchItem::Unreadable { entry, body }];
+    let unreadable = [BatchItem::Unreadable {
+        entry,
+        body,
+        taken: None,
+    }];
     assert!(
         admissions
             .has_applied(partition, &unreadable)

@@ -85,8 +85,13 @@ fn unreadable(entry: EntryId) -> BatchItem {
     let body = Unreadable {
         raw: "{\"v\":9} \u{706b} 'quoted' \\".to_owned(),
         reason: "version 9".to_owned(),
+        named: None,
     };
-    BatchItem::Unreadable { entry, body }
+    BatchItem::Unreadable {
+        entry,
+        body,
+        taken: None,
+    }
 }
 
 pub(super) async fn parked_unreadable(desk: &Desk<'_>) -> ParkedMessage {

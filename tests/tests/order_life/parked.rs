@@ -102,6 +102,70 @@ fn a_parked_order_is_queued_for_its_buyer_also_when_its_entry_is_trimmed() {
     assert_eq!(other.unwrap(), None);
 }
 
+/// A grant whose message is spoilt before the ledger has it.
+fn spoilt(world: &World, voucher: VoucherId, number: u64, names: bool) -> OrderId {
+    let request = crate::world::request(voucher, number, 1);
+    let asked = world.alone(world.purchase.run(request)).unwrap();
+    let seckill_application::Purchase::Granted { order, .. } = asked else {
+        panic!("{asked:?}");
+    };
+    assert!(world.store.spoil_message(voucher, order, names));
+    order
+}
+
+/// Its number is taken, and nobody takes that for a stream that has gone back.
+#[test]
+fn an_entry_that_cannot_be_read_takes_its_number_with_it() {
+    for follows in [false, true] {
+        let world = World::new();
+        let voucher = world.sale(Offer::of(10));
+        world.bought(voucher, 1, 1);
+        let epoch = world.epoch();
+        let order = spoilt(&world, voucher, 2, true);
+        if follows {
+            world.granted(voucher, 3, 1);
+        }
+        world.settle();
+        let messages = waiting(&world);
+        assert_eq!(messages.len(), 1);
+        assert_eq!(messages[0].reason, ParkReason::Unreadable);
+        assert_eq!(messages[0].claim.as_ref().map(|it| it.order), Some(order));
+        assert_eq!(parked_units(&world, voucher), 1);
+        let after = world.bought(voucher, 4, 1);
+        assert_eq!(world.status(after), OrderStatus::PendingPayment);
+        assert_eq!(world.epoch(), epoch);
+        let reply = world.run(world.parked.replay(messages[0].id)).unwrap();
+        assert_eq!(reply, ParkedReply::Settled);
+        assert_eq!(world.status(order), OrderStatus::PendingPayment);
+        assert_eq!(parked_units(&world, voucher), 0);
+        world.assert_sound(voucher);
+        assert_eq!(world.epoch(), epoch);
+    }
+}
+
+/// Nothing of it can be made out: its order is appended again from the holder.
+#[test]
+fn an_order_in_an_entry_that_names_nothing_is_found_by_comparison() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    world.bought(voucher, 1, 1);
+    let epoch = world.epoch();
+    let order = spoilt(&world, voucher, 2, false);
+    world.bought(voucher, 3, 1);
+    let every_minute = seckill_application::ReconcileScope {
+        full: false,
+        dry_run: false,
+    };
+    let report = world.run(world.reconcile("process-1").run(every_minute));
+    let report = report.unwrap().expect("nobody else is at it");
+    assert_eq!((report.differences(), report.repairs()), (1, 1));
+    world.settle();
+    assert_eq!(world.status(order), OrderStatus::PendingPayment);
+    assert_eq!(world.free(voucher), 7);
+    assert_eq!(world.epoch(), epoch);
+    world.assert_sound(voucher);
+}
+
 #[test]
 fn a_discarded_grant_lets_go_of_what_the_gate_took() {
     let world = World::new();

@@ -15,6 +15,7 @@ use crate::on_own_stores;
 on_own_stores!(
     what_cannot_be_applied_is_discarded,
     what_came_too_early_is_replayed,
+    what_cannot_be_read_is_parked_with_what_it_names,
 );
 
 const PATH: &str = "/v1/admin/parked-messages";
@@ -154,6 +155,37 @@ async fn what_cannot_be_applied_is_discarded(site: Site) {
     assert_eq!(seen.word("status"), "pending_payment", "his stays his");
     let verdict = audit(&shop, shop.history(), &[voucher], Some(&ledger)).await;
     verdict.assert_holds();
+}
+
+/// A decision of the gate with a word too many: its number is taken, its unit is counted, and the
+/// partition goes on in the same life.
+async fn what_cannot_be_read_is_parked_with_what_it_names(site: Site) {
+    let process = site.start().await;
+    let shop = process.shop();
+    let gate = site.gate().await;
+    let voucher = shop.sell(&Offer::of(10)).await;
+    let (who, order) = (buyer(), OrderId::new(4_711));
+    assert!(gate.plant_holder(voucher, who, order, 1).await);
+    let words = format!("granted {voucher} {order} {who} 1 - spoilt");
+    gate.decide(PARTITION, &words).await;
+    let messages = waiting(&shop, 1).await;
+    let message = &messages[0];
+    assert_eq!(message["reason"], "unreadable");
+    assert_eq!(message["voucher_id"], json!(voucher.to_string()));
+    assert_eq!(message["order_id"], json!(order.to_string()));
+    assert_eq!(message["units"], 1);
+    shop.buy_settled(voucher, buyer()).await;
+    let balance = shop.balanced(voucher).await;
+    assert_eq!((balance.tally.parked, balance.tally.free), (1, 8));
+    let seen = shop.order(order, who).await;
+    assert_eq!(seen.word("status"), "queued");
+    discard(&shop, id(message), "spoilt")
+        .await
+        .assert_status(200);
+    let balance = shop.balanced(voucher).await;
+    assert_eq!((balance.tally.parked, balance.tally.free), (0, 9));
+    let log = process.log();
+    assert!(!log.contains("redis went back"), "it did not");
 }
 
 /// A grant of a voucher that is a draft when the ledger hears of it, and on sale by now.

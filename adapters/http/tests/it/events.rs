@@ -42,6 +42,7 @@ async fn a_stream_begins_with_the_order_and_tells_what_happens() {
     assert_eq!(what(&story.event().await), ("refund_recorded", ""));
     stand.refund(&order).await.is(200);
     assert_eq!(what(&story.event().await), ("status", "refunded"));
+    assert_eq!(what(&story.event().await), ("refund_recorded", ""));
     assert!(story.is_quiet(Duration::from_millis(200)).await);
 }
 
@@ -60,6 +61,7 @@ async fn what_was_missed_arrives_once_after_coming_back() {
     assert_eq!(what(&missed), ("status", "paid"));
     stand.refund(&order).await.is(200);
     assert_eq!(what(&back.event().await), ("status", "refunded"));
+    assert_eq!(what(&back.event().await), ("refund_recorded", ""));
     assert!(back.is_quiet(Duration::from_millis(200)).await);
     // Whoever has seen nothing can have everything.
     let mut all = stand.follow(&order, 7, Some("0")).await.unwrap();

@@ -92,6 +92,7 @@ impl MemoryHotPath {
         let body = Err(Unreadable {
             raw: raw[..end].to_owned(),
             reason: "not an entry of ours".to_owned(),
+            named: None,
         });
         self.plant(partition, body)
     }

@@ -60,6 +60,19 @@ impl MemoryHotPath {
         removed.unwrap_or(false)
     }
 
+    /// Makes the message that an order's latest decision stands in unreadable. What it decided can
+    /// still be made out if it `names` it. `false` if it is not there.
+    pub fn spoil_message(&self, voucher: VoucherId, order: OrderId, names: bool) -> bool {
+        let partition = self.shared.options.partitions.of(voucher);
+        let spoilt = self.damage(partition, |partition| {
+            let stream = partition.stream.as_mut();
+            let spoilt = stream.is_some_and(|stream| stream.spoil_message(order, names));
+            partition.writes += u64::from(spoilt);
+            spoilt
+        });
+        spoilt.unwrap_or(false)
+    }
+
     /// While `muted`, notices are lost on their way, and nobody is told.
     pub fn mute_notices(&self, muted: bool) {
         self.shared.notices.muted.store(muted, Ordering::Relaxed);

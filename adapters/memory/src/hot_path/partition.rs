@@ -172,6 +172,7 @@ impl Decided {
             .entry(claim.order)
             .and_modify(|known| {
                 known.left = left;
+                known.decided_at = now;
                 known.sequence = sequence;
                 known.entry = entry;
             })

@@ -117,18 +117,40 @@ impl Stream {
 
     /// Removes the last entry with a decision about an order. `false` if there is none.
     pub(super) fn remove_message(&mut self, order: OrderId) -> bool {
+        let Some(id) = self.message_of(order) else {
+            return false;
+        };
+        self.entries.remove(&id);
+        self.ack(&[id]);
+        true
+    }
+
+    /// Makes the last entry with a decision about an order unreadable; what it decided can still be
+    /// made out if it `names` it. `false` if there is none.
+    pub(super) fn spoil_message(&mut self, order: OrderId, names: bool) -> bool {
+        let found = self.message_of(order);
+        let Some(body) = found.and_then(|id| self.entries.get_mut(&id)) else {
+            return false;
+        };
+        let decisions = body.as_ref().map(|entry| entry.decisions.clone());
+        let mut named = decisions.unwrap_or_default();
+        named.truncate(usize::from(names));
+        *body = Err(Unreadable {
+            raw: format!("spoilt: {order}"),
+            reason: "spoilt".to_owned(),
+            named: named.pop(),
+        });
+        true
+    }
+
+    fn message_of(&self, order: OrderId) -> Option<EntryId> {
         let about = |it: &Decision| it.claim().is_some_and(|claim| claim.order == order);
         let says = |body: &Body| {
             let entry = body.as_ref().ok();
             entry.is_some_and(|entry| entry.decisions.iter().any(about))
         };
         let found = self.entries.iter().rev().find(|(_, body)| says(body));
-        let Some(id) = found.map(|(id, _)| *id) else {
-            return false;
-        };
-        self.entries.remove(&id);
-        self.ack(&[id]);
-        true
+        found.map(|(id, _)| *id)
     }
 
     /// Removes the oldest entries, at most `max`, as long as they were delivered, are acknowledged,

@@ -49,11 +49,7 @@ impl AdmissionLedger for MemoryLedger {
         at_most(APPLY, batch.items.len(), ITEMS_MAX)?;
         check_numbers(APPLY, batch)?;
         let call = self.shared.chaos.enter(APPLY)?;
-        let decisions = batch.items.iter().filter_map(|item| match item {
-            BatchItem::Decision { decision, .. } => Some(decision),
-            BatchItem::Unreadable { .. } => None,
-        });
-        let rows = rows_of(decisions);
+        let rows = rows_of(batch.items.iter().filter_map(BatchItem::decision));
         let mut patience = Patience::of(&*self.shared.clock, LOCK_WAIT_MAX);
         loop {
             let unlocked = self.shared.unlocked.notified();
@@ -139,12 +135,12 @@ impl Book {
         self.commit(changes);
         let row = self.partition(batch.partition);
         for item in &batch.items {
-            if let BatchItem::Decision {
-                sequence, decision, ..
-            } = item
-            {
-                row.applied.push(Mark::of(decision));
-                row.head.applied = *sequence;
+            match item {
+                BatchItem::Decision { decision, .. } => row.apply([Mark::of(decision)]),
+                BatchItem::Unreadable { taken, .. } => {
+                    let count = taken.map_or(0, |it| 1 + it.last.get() - it.first.get());
+                    row.apply((0..count).map(|_| Mark::UNREADABLE));
+                }
             }
         }
         row.head.entry = batch.up_to;
@@ -160,13 +156,9 @@ impl Book {
 fn check_numbers(name: &'static str, batch: &AdmissionBatch) -> Result<(), Fault> {
     let mut applied = batch.head.applied;
     for item in &batch.items {
-        if let BatchItem::Decision { sequence, .. } = item {
-            if *sequence != applied.next() {
-                let gap = format!("decision {sequence} after {applied}");
-                return Err(Fault::broken(name, gap));
-            }
-            applied = *sequence;
-        }
+        applied = item
+            .after(applied)
+            .map_err(|gap| Fault::broken(name, gap))?;
     }
     Ok(())
 }

@@ -99,6 +99,7 @@ enum Kind {
     Promoted,
     Withdrawn,
     Lost,
+    Unreadable,
 }
 
 impl Default for PartitionRow {
@@ -116,6 +117,13 @@ impl Default for PartitionRow {
 }
 
 impl Mark {
+    /// Of a decision that could not be read; no other is like it.
+    pub(super) const UNREADABLE: Self = Self {
+        kind: Kind::Unreadable,
+        voucher: VoucherId::new(0),
+        subject: 0,
+    };
+
     pub(super) fn of(decision: &Decision) -> Self {
         let kind = match decision {
             Decision::Granted(_) => Kind::Granted,
@@ -138,6 +146,12 @@ impl Mark {
 }
 
 impl PartitionRow {
+    /// Moves on by these decisions.
+    pub(super) fn apply(&mut self, marks: impl IntoIterator<Item = Mark>) {
+        self.applied.extend(marks);
+        self.head.applied = Sequence::new(self.applied.len() as u64);
+    }
+
     /// Whether this decision, with this number, was applied.
     pub(super) fn has_applied(&self, sequence: Sequence, decision: &Decision) -> bool {
         let at = sequence

@@ -1,6 +1,6 @@
 //! Messages that could not be applied, and wait for an administrator.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use seckill_application::Fault;
@@ -27,8 +27,8 @@ const MESSAGES_MAX: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct Parked {
     rows: BTreeMap<u64, ParkedRow>,
-    /// The messages that wait, by the order they are about.
-    orders: HashMap<OrderId, u64>,
+    /// The messages that wait, by the order they are about, the newest one last.
+    orders: HashMap<OrderId, BTreeSet<u64>>,
     last: u64,
 }
 
@@ -58,7 +58,7 @@ impl Parked {
         let id = self.last;
         let decision = new.decision.as_ref().map(|(_, decision)| decision);
         if let Some(claim) = decision.and_then(Decision::claim) {
-            self.orders.insert(claim.order, id);
+            self.orders.entry(claim.order).or_default().insert(id);
         }
         let message = ParkedMessage {
             id,
@@ -84,15 +84,18 @@ impl Parked {
         row.message.state = state;
         if let Some(claim) = row.decision().and_then(Decision::claim) {
             let order = claim.order;
-            if self.orders.get(&order) == Some(&id) {
-                self.orders.remove(&order);
+            if let Some(waiting) = self.orders.get_mut(&order) {
+                waiting.remove(&id);
+                if waiting.is_empty() {
+                    self.orders.remove(&order);
+                }
             }
         }
     }
 
-    /// The waiting message about an order.
+    /// The newest waiting message about an order.
     pub(super) fn of_order(&self, order: OrderId) -> Option<&ParkedRow> {
-        self.rows.get(self.orders.get(&order)?)
+        self.rows.get(self.orders.get(&order)?.last()?)
     }
 
     /// The waiting messages about a voucher, oldest first.

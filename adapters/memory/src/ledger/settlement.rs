@@ -1,7 +1,7 @@
 //! What becomes of each item of a batch.
 
 use seckill_application::ports::{
-    AdjustmentState, BatchItem, EntryId, ParkReason, Unreadable, Verdict,
+    AdjustmentState, BatchItem, EntryId, ParkReason, Taken, Unreadable, Verdict,
 };
 use seckill_domain::{
     AdjustmentId, Claim, Decision, EventKind, LeftReason, NewEvent, Order, OrderId, PartitionId,
@@ -35,7 +35,9 @@ struct Item<'a> {
 impl Settlement<'_> {
     pub(super) fn settle(&mut self, item: &BatchItem) -> Verdict {
         match item {
-            BatchItem::Unreadable { entry, body } => self.park_unreadable(*entry, body),
+            BatchItem::Unreadable { entry, body, taken } => {
+                self.park_unreadable(*entry, body, *taken)
+            }
             BatchItem::Decision {
                 sequence,
                 entry,
@@ -304,19 +306,26 @@ impl Settlement<'_> {
         verdict
     }
 
-    fn park_unreadable(&mut self, entry: EntryId, body: &Unreadable) -> Verdict {
-        let reason = ParkReason::Unreadable;
+    /// What an entry of the gate names is put aside as a decision is.
+    fn park_unreadable(
+        &mut self,
+        entry: EntryId,
+        body: &Unreadable,
+        taken: Option<Taken>,
+    ) -> Verdict {
+        let named = taken.and_then(|taken| Some((taken.first, body.named.clone()?)));
+        let units = named.as_ref().map_or(0, |(_, named)| self.set_aside(named));
         self.changes.parked.push(NewParked {
             partition: self.partition,
             entry,
-            decision: None,
+            decision: named,
             raw: body.raw.clone(),
-            reason,
+            reason: ParkReason::Unreadable,
             detail: body.reason.clone(),
-            units: 0,
+            units,
             at: self.now,
         });
-        Verdict::Parked(reason)
+        Verdict::Parked(ParkReason::Unreadable)
     }
 
     fn park_unknown(&mut self, item: Item<'_>) -> Verdict {
@@ -324,16 +333,21 @@ impl Settlement<'_> {
         self.park(item, ParkReason::UnknownVoucher, detail)
     }
 
-    /// Puts a decision aside. The units that the gate took for it leave the stock, as far as there
-    /// is any.
-    fn park(&mut self, item: Item<'_>, reason: ParkReason, detail: &str) -> Verdict {
-        let taken = item.decision.units_taken();
-        let voucher = self.changes.voucher_mut(self.book, item.decision.voucher());
-        let units = voucher.map_or(0, |voucher| {
+    /// Takes the units of a decision out of the stock, as far as there are any. Returns how many.
+    fn set_aside(&mut self, decision: &Decision) -> u32 {
+        let taken = decision.units_taken();
+        let voucher = self.changes.voucher_mut(self.book, decision.voucher());
+        voucher.map_or(0, |voucher| {
             let units = taken.min(voucher.stock_units);
             voucher.stock_units -= units;
             units
-        });
+        })
+    }
+
+    /// Puts a decision aside. The units that the gate took for it leave the stock, as far as there
+    /// is any.
+    fn park(&mut self, item: Item<'_>, reason: ParkReason, detail: &str) -> Verdict {
+        let units = self.set_aside(item.decision);
         self.changes.parked.push(NewParked {
             partition: self.partition,
             entry: item.entry,

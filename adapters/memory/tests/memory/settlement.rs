@@ -247,8 +247,13 @@ fn an_unreadable_entry_moves_the_position_and_takes_no_number() {
     let body = Unreadable {
         raw: "?".to_owned(),
         reason: "?".to_owned(),
+        named: None,
     };
-    batch.items = vec![BatchItem::Unreadable { entry, body }];
+    batch.items = vec![BatchItem::Unreadable {
+        entry,
+        body,
+        taken: None,
+    }];
     batch.up_to = entry;
     let applied = now(world.book.admissions.apply(&batch)).unwrap();
     let Applied::Committed { verdicts, head, .. } = applied else {

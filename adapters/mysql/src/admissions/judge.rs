@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use seckill_application::ports::{
-    AdjustmentState, BatchItem, EntryId, ParkReason, Unreadable, Verdict,
+    AdjustmentState, BatchItem, EntryId, ParkReason, Taken, Unreadable, Verdict,
 };
 use seckill_domain::{
     AdjustmentId, Claim, Decision, EventKind, LeftReason, NewEvent, OrderId, OrderStatus,
@@ -42,7 +42,9 @@ pub(super) fn park_all(known: Known, items: &[BatchItem]) -> Result<Plan<'_>, Tr
     };
     for item in items {
         let verdict = match item {
-            BatchItem::Unreadable { entry, body } => judge.unreadable(*entry, body)?,
+            BatchItem::Unreadable { entry, body, taken } => {
+                judge.unreadable(*entry, body, *taken)?
+            }
             BatchItem::Decision {
                 sequence,
                 entry,
@@ -79,7 +81,7 @@ struct Judge<'b> {
 impl<'b> Judge<'b> {
     fn item(&mut self, item: &'b BatchItem) -> Result<Verdict, Trouble> {
         match item {
-            BatchItem::Unreadable { entry, body } => self.unreadable(*entry, body),
+            BatchItem::Unreadable { entry, body, taken } => self.unreadable(*entry, body, *taken),
             BatchItem::Decision {
                 sequence,
                 entry,
@@ -293,7 +295,18 @@ impl<'b> Judge<'b> {
         Ok(verdict)
     }
 
-    fn unreadable(&mut self, entry: EntryId, body: &Unreadable) -> Result<Verdict, Trouble> {
+    /// What an entry of the gate names is put aside as a decision is.
+    fn unreadable(
+        &mut self,
+        entry: EntryId,
+        body: &Unreadable,
+        taken: Option<Taken>,
+    ) -> Result<Verdict, Trouble> {
+        let reason = ParkReason::Unreadable;
+        if let (Some(taken), Some(named)) = (taken, &body.named) {
+            let payload = wire::write_unreadable(body, Some(named))?;
+            return Ok(self.put_aside((taken.first, entry), named, reason, payload));
+        }
         self.plan.parked.push(Park {
             seq: 0,
             millis: entry.millis,
@@ -301,19 +314,30 @@ impl<'b> Judge<'b> {
             voucher: None,
             order: None,
             units: 0,
-            reason: park_word(ParkReason::Unreadable),
-            payload: wire::write_unreadable(body)?,
+            reason: park_word(reason),
+            payload: wire::write_unreadable(body, None)?,
         });
-        Ok(Verdict::Parked(ParkReason::Unreadable))
+        Ok(Verdict::Parked(reason))
+    }
+
+    fn park(
+        &mut self,
+        place: Place,
+        decision: &Decision,
+        reason: ParkReason,
+    ) -> Result<Verdict, Trouble> {
+        let payload = wire::write_decision(decision)?;
+        Ok(self.put_aside(place, decision, reason, payload))
     }
 
     /// Parks a decision. What it took is taken out of the stock, as far as there is any.
-    fn park(
+    fn put_aside(
         &mut self,
         (sequence, entry): Place,
         decision: &Decision,
         reason: ParkReason,
-    ) -> Result<Verdict, Trouble> {
+        payload: String,
+    ) -> Verdict {
         let voucher = decision.voucher();
         let mut units = 0;
         if let Some(sale) = self.known.sales.get_mut(&voucher) {
@@ -329,9 +353,9 @@ impl<'b> Judge<'b> {
             order: decision.claim().map(|claim| claim.order.get()),
             units,
             reason: park_word(reason),
-            payload: wire::write_decision(decision)?,
+            payload,
         });
-        Ok(Verdict::Parked(reason))
+        Verdict::Parked(reason)
     }
 
     /// The order's draft; a new one is of an order that waits, until it is set otherwise.

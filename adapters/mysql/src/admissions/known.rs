@@ -55,10 +55,7 @@ pub(super) struct Known {
 }
 
 fn decisions(items: &[BatchItem]) -> impl Iterator<Item = &Decision> {
-    items.iter().filter_map(|item| match item {
-        BatchItem::Decision { decision, .. } => Some(decision),
-        BatchItem::Unreadable { .. } => None,
-    })
+    items.iter().filter_map(BatchItem::decision)
 }
 
 fn claims(items: &[BatchItem]) -> impl Iterator<Item = &Claim> {

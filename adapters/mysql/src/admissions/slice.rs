@@ -16,18 +16,13 @@ pub(super) struct Slice<'b> {
 
 impl<'b> Slice<'b> {
     /// The whole batch, or what is wrong with it.
-    pub(super) fn whole(batch: &'b AdmissionBatch) -> Result<Self, &'static str> {
+    pub(super) fn whole(batch: &'b AdmissionBatch) -> Result<Self, String> {
         if batch.items.len() > ITEMS_MAX {
-            return Err("more items than a batch may have");
+            return Err("more items than a batch may have".to_owned());
         }
         let mut applied = batch.head.applied;
         for item in &batch.items {
-            if let BatchItem::Decision { sequence, .. } = item {
-                if *sequence != applied.next() {
-                    return Err("the decisions of a batch are not numbered one after the other");
-                }
-                applied = *sequence;
-            }
+            applied = item.after(applied)?;
         }
         let to = PartitionHead {
             applied,
@@ -90,6 +85,6 @@ pub(super) fn entry(item: &BatchItem) -> EntryId {
 fn sequence(item: &BatchItem) -> Option<seckill_domain::Sequence> {
     match item {
         BatchItem::Decision { sequence, .. } => Some(*sequence),
-        BatchItem::Unreadable { .. } => None,
+        BatchItem::Unreadable { taken, .. } => taken.map(|taken| taken.last),
     }
 }

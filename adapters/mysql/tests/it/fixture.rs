@@ -250,6 +250,8 @@ pub(crate) fn unreadable(entry: EntryId) -> BatchItem {
         body: Unreadable {
             raw: "{\"who\": \"knows\"}".to_owned(),
             reason: "no version".to_owned(),
+            named: None,
         },
+        taken: None,
     }
 }

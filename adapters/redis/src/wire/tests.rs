@@ -6,6 +6,39 @@ use super::*;
 
 const EPOCH: Epoch = Epoch::new(3);
 
+#[test]
+fn what_an_entry_names_is_made_out_if_it_is_one_decision() {
+    let entry = |version: &str, text: &str| {
+        let fields = ["v", version, "e", "3", "s", "7", "d", text];
+        decode_entry(EPOCH, &fields.map(str::as_bytes)).expect_err("it cannot be read")
+    };
+    let claim = Claim {
+        order: OrderId::new(12),
+        voucher: VoucherId::new(5),
+        buyer: BuyerId::new(8),
+        quantity: 2,
+        key: None,
+    };
+    let granted = Some(Decision::Granted(claim.clone()));
+    assert_eq!(entry("2", "granted 5 12 8 2 -").named, granted);
+    assert_eq!(entry("1", "granted 5 12 8 2 - more").named, granted);
+    assert_eq!(entry("1", "granted  5 12 8 2").named, granted);
+    assert_eq!(
+        entry("1", "promoted 5 12 8 2 - -").named,
+        Some(Decision::Promoted(claim))
+    );
+    for text in [
+        "granted 5 12 8 x -",
+        "granted 5 12 8 0 -",
+        "given 5 12 8 2 -",
+        "",
+    ] {
+        assert_eq!(entry("1", text).named, None, "{text}");
+    }
+    let two = "granted 5 12 8 2 - more\ngranted 5 13 9 1 -";
+    assert_eq!(entry("1", two).named, None);
+}
+
 fn encode_claim(claim: &Claim) -> String {
     let Claim {
         order,
