@@ -3,7 +3,7 @@
 
 use seckill_application::ReconcileScope;
 use seckill_application::ports::{DifferenceKind, Report, StreamReply, VoucherFinding};
-use seckill_domain::{Claim, Held, OrderId, OrderStatus, VoucherId};
+use seckill_domain::{Held, OrderId, OrderStatus, VoucherId};
 
 use seckill_memory::Piece;
 
@@ -22,25 +22,25 @@ const FULL: ReconcileScope = ReconcileScope {
     dry_run: false,
 };
 
-fn round(world: &World, scope: ReconcileScope) -> Report {
+pub(crate) fn round(world: &World, scope: ReconcileScope) -> Report {
     let reconcile = world.reconcile("process-1");
     let report = world.run(reconcile.run(scope)).unwrap();
     report.expect("nobody else is at it")
 }
 
 /// What a round finds about the one sale.
-fn finding(world: &World) -> VoucherFinding {
+pub(crate) fn finding(world: &World) -> VoucherFinding {
     let mut report = round(world, EVERY_MINUTE);
     assert_eq!(report.vouchers.len(), 1);
     report.vouchers.remove(0)
 }
 
-fn kinds(finding: &VoucherFinding) -> Vec<DifferenceKind> {
+pub(crate) fn kinds(finding: &VoucherFinding) -> Vec<DifferenceKind> {
     finding.differences.iter().map(|it| it.kind).collect()
 }
 
 /// Two rounds mend everything; the third one finds nothing. Returns what the first found.
-fn mended(world: &World, voucher: VoucherId) -> VoucherFinding {
+pub(crate) fn mended(world: &World, voucher: VoucherId) -> VoucherFinding {
     let first = finding(world);
     world.settle();
     let second = finding(world);
@@ -55,7 +55,12 @@ fn mended(world: &World, voucher: VoucherId) -> VoucherFinding {
     first
 }
 
-fn assert_one(finding: &VoucherFinding, kind: DifferenceKind, order: OrderId, repaired: bool) {
+pub(crate) fn assert_one(
+    finding: &VoucherFinding,
+    kind: DifferenceKind,
+    order: OrderId,
+    repaired: bool,
+) {
     let [difference] = &finding.differences[..] else {
         panic!("{finding:?}");
     };
@@ -63,7 +68,7 @@ fn assert_one(finding: &VoucherFinding, kind: DifferenceKind, order: OrderId, re
     assert_eq!(difference.claim.order, order);
 }
 
-fn held(world: &World, voucher: VoucherId, number: u64) -> Vec<OrderId> {
+pub(crate) fn held(world: &World, voucher: VoucherId, number: u64) -> Vec<OrderId> {
     let held = world.alone(world.hot.gate.held_by(voucher, &[buyer(number)]));
     let held = held.unwrap().expect("loaded").remove(0);
     held.iter().map(|held| held.order).collect()
@@ -441,59 +446,4 @@ fn closed_sales_are_looked_at_in_full_rounds_until_they_are_retired() {
     assert_eq!(world.run(world.retire.run()).unwrap(), 0);
     assert_eq!(world.run(world.retire.run()).unwrap(), 1);
     assert_eq!(round(&world, FULL).vouchers, []);
-}
-
-/// Found, repaired, and cut off before the gate has followed: the next round does not repair again.
-#[test]
-fn a_round_that_is_cut_off_after_its_repair_is_taken_up() {
-    let world = World::new();
-    let voucher = world.sale(Offer::of(10));
-    let order = world.bought(voucher, 1, 1);
-    world.run(world.cancel.run(order, buyer(1))).unwrap();
-    world.settle();
-    let back = Held {
-        order,
-        quantity: 1,
-        promoted: false,
-    };
-    assert!(world.store.plant_holder(voucher, buyer(1), back));
-    assert!(world.store.shift_free(voucher, -1));
-    world.store.chaos().fail_before("purchase_gate.follow", 1);
-    let found = finding(&world);
-    assert_one(&found, DifferenceKind::NotReleased, order, true);
-    assert_eq!(kinds(&finding(&world)), [], "its release is on the way");
-    world.settle();
-    assert_eq!(world.free(voucher), 10);
-    world.assert_sound(voucher);
-}
-
-/// Claims as reconciliation sees them carry no key; repairs must not need one.
-#[test]
-fn a_buyer_with_a_key_keeps_it_through_a_repair() {
-    let world = World::new();
-    let voucher = world.sale(Offer::of(10).limit(2));
-    let key: seckill_domain::IdempotencyKey = "the-key".parse().unwrap();
-    let ask = || {
-        let request = seckill_application::PurchaseRequest {
-            key: Some(key.clone()),
-            ..crate::world::request(voucher, 1, 1)
-        };
-        world.run(world.purchase.run(request)).unwrap()
-    };
-    let seckill_application::Purchase::Granted { order, .. } = ask() else {
-        panic!("not granted");
-    };
-    world.settle();
-    assert!(world.store.drop_holder(voucher, order));
-    let found = mended(&world, voucher);
-    let claim = Claim {
-        key: None,
-        ..found.differences[0].claim.clone()
-    };
-    assert_eq!((claim.order, claim.quantity), (order, 1));
-    let again = ask();
-    assert!(
-        matches!(again, seckill_application::Purchase::Granted { order: same, .. } if same == order),
-        "{again:?}"
-    );
 }
