@@ -1,31 +1,25 @@
 //! A verdict for each item, given what the ledger knows: the closer look at a batch that the
 //! database refused as a whole. Pure; the database's constraints still have the last word.
 
+mod aside;
+
 use std::collections::HashMap;
 
-use seckill_application::ports::{
-    AdjustmentState, BatchItem, EntryId, ParkReason, Taken, Unreadable, Verdict,
-};
+use seckill_application::ports::{AdjustmentState, BatchItem, EntryId, ParkReason, Verdict};
 use seckill_domain::{
     AdjustmentId, Claim, Decision, EventKind, LeftReason, NewEvent, OrderId, OrderStatus,
     RejectReason, Sequence, Ticket, VoucherId,
 };
 
 use super::known::{Known, KnownOrder};
-use super::plan::{Move, NewOrder, Park, Plan, Settled, add, left_into};
+use super::plan::{Move, NewOrder, Plan, Settled, add, left_into};
 use crate::events::of_claim;
 use crate::fault::Trouble;
-use crate::parked::park_word;
 use crate::row::{adjustment_word, reason_word, status_word};
-use crate::wire;
 
 /// Judges the items of a slice in order.
 pub(super) fn judge(known: Known, items: &[BatchItem]) -> Result<Plan<'_>, Trouble> {
-    let mut judge = Judge {
-        known,
-        drafts: HashMap::new(),
-        plan: Plan::default(),
-    };
+    let mut judge = Judge::over(known);
     for item in items {
         let verdict = judge.item(item)?;
         judge.plan.verdicts.push(verdict);
@@ -35,11 +29,7 @@ pub(super) fn judge(known: Known, items: &[BatchItem]) -> Result<Plan<'_>, Troub
 
 /// Parks items whatever they say: the database refused them for a reason of its own.
 pub(super) fn park_all(known: Known, items: &[BatchItem]) -> Result<Plan<'_>, Trouble> {
-    let mut judge = Judge {
-        known,
-        drafts: HashMap::new(),
-        plan: Plan::default(),
-    };
+    let mut judge = Judge::over(known);
     for item in items {
         let verdict = match item {
             BatchItem::Unreadable { entry, body, taken } => {
@@ -79,6 +69,15 @@ struct Judge<'b> {
 }
 
 impl<'b> Judge<'b> {
+    fn over(known: Known) -> Self {
+        let (drafts, plan) = (HashMap::new(), Plan::default());
+        Self {
+            known,
+            drafts,
+            plan,
+        }
+    }
+
     fn item(&mut self, item: &'b BatchItem) -> Result<Verdict, Trouble> {
         match item {
             BatchItem::Unreadable { entry, body, taken } => self.unreadable(*entry, body, *taken),
@@ -293,69 +292,6 @@ impl<'b> Judge<'b> {
             sequence: place.0.get(),
         });
         Ok(verdict)
-    }
-
-    /// What an entry of the gate names is put aside as a decision is.
-    fn unreadable(
-        &mut self,
-        entry: EntryId,
-        body: &Unreadable,
-        taken: Option<Taken>,
-    ) -> Result<Verdict, Trouble> {
-        let reason = ParkReason::Unreadable;
-        if let (Some(taken), Some(named)) = (taken, &body.named) {
-            let payload = wire::write_unreadable(body, Some(named))?;
-            return Ok(self.put_aside((taken.first, entry), named, reason, payload));
-        }
-        self.plan.parked.push(Park {
-            seq: 0,
-            millis: entry.millis,
-            counter: entry.counter,
-            voucher: None,
-            order: None,
-            units: 0,
-            reason: park_word(reason),
-            payload: wire::write_unreadable(body, None)?,
-        });
-        Ok(Verdict::Parked(reason))
-    }
-
-    fn park(
-        &mut self,
-        place: Place,
-        decision: &Decision,
-        reason: ParkReason,
-    ) -> Result<Verdict, Trouble> {
-        let payload = wire::write_decision(decision)?;
-        Ok(self.put_aside(place, decision, reason, payload))
-    }
-
-    /// Parks a decision. What it took is taken out of the stock, as far as there is any.
-    fn put_aside(
-        &mut self,
-        (sequence, entry): Place,
-        decision: &Decision,
-        reason: ParkReason,
-        payload: String,
-    ) -> Verdict {
-        let voucher = decision.voucher();
-        let mut units = 0;
-        if let Some(sale) = self.known.sales.get_mut(&voucher) {
-            units = sale.stock.min(decision.units_taken().into());
-            sale.stock -= units;
-            add(&mut self.plan.takes, voucher, units);
-        }
-        self.plan.parked.push(Park {
-            seq: sequence.get(),
-            millis: entry.millis,
-            counter: entry.counter,
-            voucher: Some(voucher.get()),
-            order: decision.claim().map(|claim| claim.order.get()),
-            units,
-            reason: park_word(reason),
-            payload,
-        });
-        Verdict::Parked(reason)
     }
 
     /// The order's draft; a new one is of an order that waits, until it is set otherwise.
