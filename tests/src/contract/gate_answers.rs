@@ -25,6 +25,7 @@ promises! { gate_answers over dyn HotHarness:
     ids_keep_all_their_digits,
 }
 
+/// Stands for: 0 is true in Lua: the first buyer has "already bought" (B4).
 async fn a_grant_takes_a_unit_and_is_on_the_stream_in_the_same_step(harness: &dyn HotHarness) {
     let stall = Opening::of(3).open(harness).await;
     let attempt = stall.keyed(42, 1, "first-click");
@@ -35,6 +36,7 @@ async fn a_grant_takes_a_unit_and_is_on_the_stream_in_the_same_step(harness: &dy
     assert_eq!(stall.decisions().await, [granted]);
 }
 
+/// Stands for: one more is sold than there is (`>=` for `>`) (B3).
 async fn the_last_unit_is_sold_and_the_next_buyer_is_told_so(harness: &dyn HotHarness) {
     let stall = Opening::of(2).open(harness).await;
     stall.granted(1, 1).await;
@@ -50,6 +52,8 @@ async fn the_last_unit_is_sold_and_the_next_buyer_is_told_so(harness: &dyn HotHa
     );
 }
 
+/// Stands for: a missing key is an error, "sold out", or a place in an endless queue (hole 4, B5,
+/// 2.4).
 async fn a_missing_voucher_is_not_sold_out(harness: &dyn HotHarness) {
     let stall = Opening::of(1).open(harness).await;
     let unknown = VoucherId::new(VOUCHER.get() + u64::from(super::PARTITIONS));
@@ -79,7 +83,7 @@ async fn a_missing_partition_is_not_sold_out(harness: &dyn HotHarness) {
     );
 }
 
-/// Hole 1 of the public bug reports: one buyer's clicks, or one retried request, eat the stock.
+/// Bug report B1: one buyer's clicks, or one retried request, eat the stock.
 async fn a_repeated_grant_is_answered_again_and_takes_nothing(harness: &dyn HotHarness) {
     let stall = Opening::of(5).limit(5).open(harness).await;
     let attempt = stall.granted(42, 2).await;

@@ -54,6 +54,7 @@ async fn a_batch_of_refusals_is_answered_whole(harness: &dyn HotHarness) {
     assert_eq!(stall.log().await.sizes(), [1]);
 }
 
+/// Stands for: several orders in one request are each judged alone, and all pass (B47).
 async fn a_batch_sees_its_own_decisions(harness: &dyn HotHarness) {
     let stall = Opening::of(9).limit(2).open(harness).await;
     let attempts = [

@@ -206,6 +206,7 @@ async fn an_update_without_a_change_still_counts(harness: &dyn HotHarness) {
     assert_eq!(stall.follow_at(2, add(1)).await, APPLIED);
 }
 
+/// Stands for: an update makes a counter of 1 out of a missing key (2.27).
 async fn a_voucher_that_is_not_loaded_follows_nothing(harness: &dyn HotHarness) {
     let stall = Opening::of(1).open(harness).await;
     stall.hot.loader.unload(VOUCHER).await.unwrap();

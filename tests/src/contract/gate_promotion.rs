@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use seckill_application::ports::{LeaveReply, NotLoaded, Place};
 use seckill_domain::{Attempt, Decision, GateChange, LeftReason, SaleStatus, SaleTerms};
 
@@ -14,6 +15,7 @@ promises! { gate_promotion over dyn HotHarness:
     a_pause_stops_promotions_and_resuming_goes_on,
     before_the_sale_opens_nobody_is_promoted,
     many_promotions_are_cut_into_calls,
+    of_many_who_serve_the_list_at_once_one_serves_each_place,
     a_closed_sale_sends_everybody_home_in_order,
     a_sale_closed_by_the_clock_sends_everybody_home,
     after_the_close_freed_units_stay_free,
@@ -73,6 +75,23 @@ async fn many_promotions_are_cut_into_calls(harness: &dyn HotHarness) {
     let served: Vec<&Attempt> = crowd.iter().take(150).collect();
     assert_eq!(stall.decisions().await[201..], promoted(&stall, &served));
     assert!(!stall.hot.gate.promote(stall.voucher).await.unwrap());
+}
+
+/// Stands for: the head is read, and removed in a second step, so that two workers promote the same
+/// buyer and a unit is lost.
+async fn of_many_who_serve_the_list_at_once_one_serves_each_place(harness: &dyn HotHarness) {
+    let (stall, _) = sold_out_with_waitlist(harness, 500).await;
+    let crowd = crowd(&stall, 200).await;
+    assert!(stall.add(150).await, "more is left to do");
+    let promote = || stall.hot.gate.promote(stall.voucher);
+    for reply in join_all((0..8).map(|_| promote())).await {
+        reply.unwrap();
+    }
+    stall.settle().await;
+    let pulse = stall.pulse().await;
+    assert_eq!((pulse.free, pulse.waiting), (0, 50));
+    let served: Vec<&Attempt> = crowd.iter().take(150).collect();
+    assert_eq!(stall.decisions().await[201..], promoted(&stall, &served));
 }
 
 async fn a_closed_sale_sends_everybody_home_in_order(harness: &dyn HotHarness) {

@@ -107,7 +107,7 @@ async fn it_is_free_at_zero_and_not_before(harness: &dyn HotHarness) {
     take(hot, "b", LONG).await;
 }
 
-/// Bug reports: a worker whose lock expired deletes the lock of the next.
+/// Bug report B25: a worker whose lock expired deletes the lock of the next.
 async fn a_lease_is_never_released_by_another(harness: &dyn HotHarness) {
     let hot = harness.hot();
     let lease = take(hot, "a", LONG).await;

@@ -44,6 +44,7 @@ pub(super) async fn assert_rejected(desk: &Desk<'_>, claim: &Claim, reason: Reje
     assert_eq!(order.quantity, claim.quantity);
 }
 
+/// Stands for: the time to pay runs while nobody can pay (2.26).
 async fn a_grant_becomes_an_order_that_waits_for_payment(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(10, 5).await;
@@ -163,6 +164,7 @@ async fn more_grants_than_stock_are_rejected_with_a_reason(harness: &dyn LedgerH
     assert_eq!((tally.stock, tally.awaiting_payment), (0, 2));
 }
 
+/// Stands for: one order that fails marks the whole voucher as failed (B7).
 async fn a_rejected_grant_spoils_nobody_elses(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(3, 2).await;

@@ -16,6 +16,9 @@ promises! { ledger_limits over dyn LedgerHarness:
 }
 
 /// I3: the limit holds even if Redis is empty or wrong.
+///
+/// Stands for: counted and then inserted, without a row that forbids it: a buyer has two orders
+/// (B14, B15, 1.13, 2.21).
 async fn a_second_unit_beyond_the_limit_is_rejected(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(10, 1).await;

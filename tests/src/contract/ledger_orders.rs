@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use seckill_application::ports::{Release, UnitOfWork};
+use seckill_application::ports::{Release, UnitOfWork, Verdict};
 use seckill_domain::{
-    BuyerId, Claim, GateChange, GateUpdate, Order, OrderStatus, PaymentId, Stage,
+    BuyerId, Claim, Decision, GateChange, GateUpdate, Order, OrderStatus, PaymentId, RejectReason,
+    Stage,
 };
 
 use super::desk::{Desk, claim, release};
@@ -17,6 +18,8 @@ promises! { ledger_orders over dyn LedgerHarness:
     an_order_is_saved_only_from_the_stage_it_is_in,
     a_payment_is_kept_with_its_order,
     of_two_who_cancel_at_once_one_does,
+    what_is_locked_is_read_as_it_is_by_now,
+    one_order_of_a_buyer_ends_and_his_others_stay,
     a_payment_and_an_expiry_at_once_are_one_of_them,
     released_units_are_stock_and_the_gate_is_told,
     units_of_many_orders_come_back_in_one_update,
@@ -51,6 +54,7 @@ async fn time_is_the_ledgers_own(harness: &dyn LedgerHarness) {
     );
 }
 
+/// Stands for: Redis is changed inside a transaction that is rolled back (B10).
 async fn what_is_not_committed_never_was(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(5, 5).await;
@@ -210,7 +214,53 @@ async fn of_two_who_cancel_at_once_one_does(harness: &dyn LedgerHarness) {
     }
 }
 
+/// Bug report B46: a transaction that was begun earlier judges an order by what it was then.
+async fn what_is_locked_is_read_as_it_is_by_now(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 1).await;
+    let [own, other] = [
+        desk.granted(&voucher, 1, 1).await,
+        desk.granted(&voucher, 2, 1).await,
+    ];
+    let mut early = desk.begin().await;
+    locked(&mut *early, &own).await;
+    desk.cancel(&other).await;
+    let seen = locked(&mut *early, &other).await;
+    assert_eq!(seen.status(), OrderStatus::Cancelled);
+    let saved = early
+        .save_orders(OrderStatus::PendingPayment, &[staged(seen, Stage::Expired)])
+        .await;
+    assert_eq!(saved.unwrap(), 0);
+    drop(early);
+    assert_eq!(desk.stock(&voucher).await, 8, "it came back once");
+}
+
+/// Bug report B9: a cancellation names buyer and voucher, and ends whatever he has there.
+async fn one_order_of_a_buyer_ends_and_his_others_stay(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 5).await;
+    let [ends, stays, paid] = [
+        desk.granted(&voucher, 1, 1).await,
+        desk.granted(&voucher, 1, 2).await,
+        desk.granted(&voucher, 1, 2).await,
+    ];
+    desk.pay(&paid).await;
+    desk.cancel(&ends).await;
+    assert_eq!(desk.status(&ends).await, OrderStatus::Cancelled);
+    assert_eq!(desk.status(&stays).await, OrderStatus::PendingPayment);
+    assert_eq!(desk.status(&paid).await, OrderStatus::Paid);
+    let tally = desk.tally(voucher.id).await;
+    assert_eq!((tally.stock, tally.awaiting_payment, tally.paid), (5, 2, 2));
+    // Of his limit one unit is free again, and no more.
+    let too_many = claim(&voucher, 1, 2);
+    let verdict = desk.apply_one(Decision::Granted(too_many)).await;
+    assert_eq!(verdict, Verdict::Rejected(RejectReason::LimitReached));
+    desk.granted(&voucher, 1, 1).await;
+}
+
 /// Fault F23.
+///
+/// Stands for: expiry overwrites a payment that came in between (hole 10, B22, 2.22).
 async fn a_payment_and_an_expiry_at_once_are_one_of_them(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(9, 1).await;

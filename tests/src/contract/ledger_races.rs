@@ -134,6 +134,8 @@ async fn grants_cancellations_and_new_stock_at_once_balance(harness: &dyn Ledger
 }
 
 /// Two sweeps that take the same orders in opposite order must not stop for ever.
+///
+/// Stands for: rows locked in opposite order: two transactions stop each other (B48).
 async fn commands_on_many_orders_in_any_order_all_get_done(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let vouchers = [desk.voucher(9, 1).await, desk.voucher(9, 1).await];

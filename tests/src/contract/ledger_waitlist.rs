@@ -67,6 +67,7 @@ async fn a_place_takes_no_units(harness: &dyn LedgerHarness) {
     assert_eq!(desk.status(&direct).await, OrderStatus::PendingPayment);
 }
 
+/// Stands for: promoted by a line in a log, and off the list (hole 13, 2.28).
 async fn a_promotion_gives_the_order_units_and_a_window_of_its_own(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(5, 1).await;

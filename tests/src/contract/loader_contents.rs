@@ -48,7 +48,7 @@ async fn settings_units_and_version_are_those_of_the_snapshot(harness: &dyn HotH
     assert_eq!(stall.decisions().await, [], "loading decides nothing");
 }
 
-/// Bug reports: the counter is reloaded and the bought set is not.
+/// Bug report B6: the counter is reloaded and the bought set is not.
 async fn holders_are_known_with_all_their_orders(harness: &dyn HotHarness) {
     let stall = Opening::of(5)
         .limit(3)

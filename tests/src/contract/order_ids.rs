@@ -63,7 +63,7 @@ async fn asked_all_at_once_they_still_differ(harness: &dyn HotHarness) {
     assert_distinct(issued.iter().flatten());
 }
 
-/// Bug reports: a counter that is lost begins again, in the same second. Refusing for a while is
+/// Bug report B38: a counter that is lost begins again, in the same second. Refusing for a while is
 /// allowed.
 async fn ids_issued_before_a_loss_are_not_issued_after_it(harness: &dyn HotHarness) {
     let mut issued = issue(&*harness.hot().order_ids, 1_500).await;

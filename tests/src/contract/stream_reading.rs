@@ -257,7 +257,7 @@ async fn without_entries_reading_waits_no_longer_than_asked(harness: &dyn HotHar
     assert_eq!(read_new(&stall, "worker", 10).await, [], "no wait at all");
 }
 
-/// Bug reports: the client's response timeout is shorter than the blocking read, and the entry
+/// Bug report B41: the client's response timeout is shorter than the blocking read, and the entry
 /// is given to a reader who has gone.
 async fn a_waiting_reader_is_woken_by_the_next_entry(harness: &dyn HotHarness) {
     let stall = with_grants(harness, 0).await;

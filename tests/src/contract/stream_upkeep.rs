@@ -136,6 +136,7 @@ async fn an_entry_that_was_taken_over_is_acknowledged_by_its_new_owner(harness: 
     assert_eq!(take_over(&stall, "third", EntryId::START).await, 0);
 }
 
+/// Stands for: the stream and its keys grow for ever (1.12).
 async fn trimming_removes_what_is_applied_and_old(harness: &dyn HotHarness) {
     let stall = with_grants(harness, 5).await;
     let ids = given(&stall, "worker", 5).await;
@@ -153,7 +154,7 @@ async fn trimming_removes_what_is_applied_and_old(harness: &dyn HotHarness) {
     assert!(log.end() > ids[4]);
 }
 
-/// Bug reports: entries that were trimmed before they were applied crash every recovery.
+/// Bug report B29: entries that were trimmed before they were applied crash every recovery.
 async fn trimming_keeps_what_the_ledger_does_not_have(harness: &dyn HotHarness) {
     let stall = with_grants(harness, 4).await;
     let ids = given(&stall, "worker", 2).await;

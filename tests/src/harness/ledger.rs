@@ -178,6 +178,12 @@ impl Ledger {
         .await
     }
 
+    /// How many fences were drawn, for all partitions.
+    pub async fn fences(&self) -> i64 {
+        let drawn = "SELECT CAST(SUM(fence) AS SIGNED) FROM partitions WHERE partition_id >= ?";
+        self.number(drawn, 0).await
+    }
+
     /// How many updates the gate has not followed.
     pub async fn waiting_updates(&self) -> i64 {
         self.number("SELECT COUNT(*) FROM gate_updates WHERE version >= ?", 0)

@@ -56,6 +56,7 @@ async fn every_answer_has_a_request_id(site: &Site) {
     reply.assert_is_problem();
 }
 
+/// Stands for: a counter without an end: a buyer is limited for ever (B57).
 async fn an_eager_buyer_is_slowed_down(site: &Site) {
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(5)).await;

@@ -44,6 +44,9 @@ async fn a_crowd_gets_exactly_what_there_is(site: &Site) {
 }
 
 /// One buyer, 20 clicks in parallel, 10 units (the classic mistake: stock before repeat).
+///
+/// Stands for: stock is asked before repeat: clicks eat the stock, or a holder queues for what he
+/// has (hole 3, B1, 2.1).
 async fn twenty_clicks_are_one_order(site: &Site) {
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(10)).await;

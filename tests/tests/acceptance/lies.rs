@@ -15,6 +15,9 @@ on_own_stores!(
 
 /// Five units that do not exist are planted at the gate, and all fifteen are sold: the ledger takes
 /// ten, and tells the other five why not. Then the gate is right again, by itself.
+///
+/// Stands for: a lock not got, a refusal or a duplicate returns as if all were well: acknowledged,
+/// and the order is lost (hole 5, B19, B20, 2.13, 2.14, 2.15).
 async fn the_ledger_rejects_what_the_gate_had_not(site: Site) {
     let process = site.start().await;
     let shop = process.shop();
@@ -78,6 +81,9 @@ async fn plant(gate: &Gate, voucher: &str, units: i64) {
 }
 
 /// Entries that are not ours, not whole, or not of this version, before and between purchases.
+///
+/// Stands for: a message that cannot be read or applied blocks the others, loops, or is gone with
+/// its units (hole 8, B30, 1.5, 1.6, 2.12).
 async fn a_foreign_entry_blocks_nobody(site: Site) {
     let site = site.with("SECKILL_PARTITIONS", "1");
     let process = site.start().await;

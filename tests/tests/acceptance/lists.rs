@@ -16,6 +16,8 @@ on_every_stack!(
     ids_survive_browsers,
 );
 
+/// Stands for: "success", and no way to ask what became of it; or the state is written after the
+/// message and hides its result (hole 16, 1.14, B18).
 async fn a_granted_order_is_readable_at_once(site: &Site) {
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(20)).await;

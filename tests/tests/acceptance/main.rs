@@ -29,6 +29,7 @@ mod turns;
 mod waitlist;
 mod waitlist_quantities;
 mod wiped;
+mod writers;
 
 /// The service under test: its library's entry point, built with these tests.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_seckill-under-test");

@@ -63,6 +63,8 @@ async fn cancelling_sixteen_times_gives_one_unit_back(site: &Site) {
 
 /// A cancellation may come before the order writer does: it waits for the row, and never adds a
 /// unit that was not taken.
+///
+/// Stands for: cancelled before it was written: a unit comes back that was never taken (B50).
 async fn an_order_can_be_cancelled_at_once(site: &Site) {
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(1)).await;
@@ -77,6 +79,7 @@ async fn an_order_can_be_cancelled_at_once(site: &Site) {
     verdict.assert_holds();
 }
 
+/// Stands for: an order expires, and its units do not come back (B21).
 async fn expiry_releases_and_the_buyer_may_return(site: &Site) {
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(1).payment_window_s(2)).await;

@@ -124,6 +124,8 @@ async fn a_payment_pays_one_order(site: &Site) {
     assert_eq!(shop.balanced(voucher).await.tally.paid, 1);
 }
 
+/// Stands for: no payment, cancellation, expiry, refund, waitlist, reconciliation, rate limit,
+/// metrics (1.17).
 async fn money_that_moved_pays_its_order(site: &Site) {
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(5)).await;
@@ -163,6 +165,7 @@ async fn the_provider_and_the_buyer_at_once_are_one_payment(site: &Site) {
     assert_eq!((tally.paid, tally.free), (20, 0));
 }
 
+/// Stands for: money that comes late revives an order that is over, or is kept (B52).
 async fn money_that_comes_too_late_goes_back(site: &Site) {
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(5).payment_window_s(1)).await;

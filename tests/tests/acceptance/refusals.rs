@@ -27,6 +27,7 @@ fn purchase(voucher: impl std::fmt::Display) -> Call {
     Call::post(format!("/v1/vouchers/{voucher}/purchases")).by(buyer())
 }
 
+/// Stands for: a call before the start takes a unit; a failing database leaves the gate short (B8).
 async fn before_opening_nothing_is_taken(site: &Site) {
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(5).opens_in_ms(4_000)).await;
@@ -135,6 +136,8 @@ async fn a_closed_sale_stays_closed(site: &Site) {
     shop.pay(order, holder, "p-2").await.assert_status(200);
 }
 
+/// Stands for: nobody asks whether the voucher exists, is on sale, is open, or how much one buyer
+/// may have (1.1).
 async fn unknown_vouchers_and_drafts_do_not_exist(site: &Site) {
     let shop = site.shop();
     let draft = shop.draft(&Offer::of(5)).await;

@@ -163,6 +163,9 @@ async fn watch(shop: &Shop, voucher: VoucherId, who: BuyerId, over: &AtomicBool)
 
 /// 12 are sold; nine wait: three whom the ledger has, three whom it does not have yet, and three
 /// who came milliseconds before.
+///
+/// Stands for: the list is in Redis alone, cannot be left, has no positions, and outlives the sale
+/// (2.31).
 async fn a_sold_out_sale_with_people_waiting_is_wiped(site: Site) {
     let street = Street::of(&site).await;
     let [here, there] = &street.shops;

@@ -72,6 +72,8 @@ fn the_delay_queue_alone_expires_orders_on_time() {
     world.assert_sound(voucher);
 }
 
+/// Stands for: the timer is set outside the transaction, loses what it has, or gives it out before
+/// it is handled (hole 11, B27, 2.19, 2.24).
 #[test]
 fn the_sweep_alone_expires_orders_in_time() {
     let world = World::new();

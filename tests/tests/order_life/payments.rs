@@ -4,7 +4,7 @@ use futures::future::join_all;
 use seckill_application::{CancelReply, PayReply, Purchase};
 use seckill_domain::{EventId, EventKind, Forbidden, OrderStatus, Stage};
 
-use crate::world::{MINUTE, Offer, World, buyer, payment};
+use crate::world::{MINUTE, Offer, World, buyer, payment, request};
 
 #[test]
 fn ten_payments_at_once_with_one_payment_id_are_one_payment() {
@@ -211,4 +211,49 @@ fn a_replay_says_what_the_order_has_become() {
         joined: false,
     };
     assert_eq!(ask(2), expected);
+}
+
+/// Stands for: a message that has waited for some seconds is dropped, though its buyer was given an
+/// order id; and for a payment window that runs while nobody can pay.
+#[test]
+fn a_grant_that_is_written_late_is_an_order_with_its_whole_window() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    // The writer does not work, for longer than the window lasts.
+    let asked = world.alone(world.purchase.run(request(voucher, 1, 1)));
+    let Purchase::Granted { order, .. } = asked.unwrap() else {
+        panic!("not granted");
+    };
+    world.skip(60 * MINUTE);
+    let begun = world.clock_ms();
+    world.settle();
+    assert_eq!(world.status(order), OrderStatus::PendingPayment);
+    let ends = world.order(order).expires_at.expect("a window").as_millis();
+    let window = begun + 15 * 60 * 1_000;
+    assert!((window..window + 5_000).contains(&ends), "{ends}");
+    assert_eq!(world.run(world.expire.sweep()).unwrap(), 0);
+    let paid = world.run(world.pay.run(order, buyer(1), &payment("pay-1")));
+    assert!(matches!(paid, Ok(PayReply::Paid(_))), "{paid:?}");
+    world.assert_sound(voucher);
+}
+
+/// Stands for: a cancellation has the counter loaded again from the database, which does not know
+/// of the orders on their way.
+#[test]
+fn a_cancellation_gives_back_its_own_units_and_none_that_are_in_flight() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    for number in 2..=6 {
+        let asked = world.alone(world.purchase.run(request(voucher, number, 1)));
+        assert!(matches!(asked, Ok(Purchase::Granted { .. })), "{asked:?}");
+    }
+    let reply = world.alone(world.cancel.run(order, buyer(1))).unwrap();
+    assert!(matches!(reply, CancelReply::Cancelled(_)), "{reply:?}");
+    let relayed = world.alone(world.relay.sweep());
+    assert!(relayed.is_ok(), "{relayed:?}");
+    assert_eq!(world.free(voucher), 5, "five are on their way");
+    world.settle();
+    assert_eq!(world.free(voucher), 5);
+    world.assert_sound(voucher);
 }

@@ -240,6 +240,8 @@ fn drifts(reports: &[Report]) -> Vec<i64> {
     drifts.filter(|drift| *drift != 0).collect()
 }
 
+/// Stands for: two live counters are compared: what is in flight is added again, or a release under
+/// way is done twice (hole 14, 2.33).
 #[test]
 fn nothing_healthy_is_repaired_while_a_crowd_is_at_it() {
     for seed in 1..=6 {

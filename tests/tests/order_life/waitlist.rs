@@ -181,6 +181,7 @@ fn units_that_accumulate_for_the_head_are_the_next_ones_when_he_leaves() {
     world.assert_sound(voucher);
 }
 
+/// Stands for: only expiry promotes; or two workers promote the same buyer (2.30).
 #[test]
 fn every_path_that_frees_units_promotes() {
     let world = World::new();

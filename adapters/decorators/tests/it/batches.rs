@@ -76,6 +76,7 @@ async fn several_calls_may_be_under_way() {
     assert_eq!(inner.calls(), [vec![1], vec![2], vec![3, 4, 5]]);
 }
 
+/// Stands for: a lock per buyer: purchases that have nothing to do with each other collide (1.8).
 #[tokio::test]
 async fn vouchers_do_not_wait_for_each_other() {
     let inner = Inner::new();

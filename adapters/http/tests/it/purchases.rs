@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::stand::{BACKLOG_MAX, Stand};
 
+/// Stands for: the script says yes, and not which order (2.8).
 #[tokio::test]
 async fn a_purchase_is_granted_and_becomes_an_order() {
     let stand = Stand::new().await;

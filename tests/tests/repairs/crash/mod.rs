@@ -189,6 +189,8 @@ macro_rules! at_every_step {
         }
 
         mod servers {
+            /// Stands for: several writes, one after the other: a crash between them loses the unit
+            /// (2.23).
             #[tokio::test]
             async fn every_scene_of_this_room() {
                 futures::join!($(crate::crash::at_every_step_on_servers::<super::$scene>()),+);
