@@ -98,6 +98,16 @@ impl Ledger {
         HeldVoucher { lock }
     }
 
+    /// How many transactions wait for a lock just now.
+    pub async fn lock_waits(&self) -> i64 {
+        self.number(
+            "SELECT COUNT(*) FROM information_schema.INNODB_TRX \
+             WHERE trx_state = 'LOCK WAIT' AND ? = 0",
+            0,
+        )
+        .await
+    }
+
     /// Every order of a voucher.
     pub async fn orders(&self, voucher: VoucherId) -> BTreeMap<OrderId, OrderFacts> {
         type Row = (

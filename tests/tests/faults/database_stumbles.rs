@@ -108,6 +108,12 @@ async fn f21_lock_waits_and_deadlocks() {
         };
         row.struck(by, until("orders pile up", piled_up).await);
         if reason == "deadlock" {
+            // Only a writer that has got that far holds what the other one wants.
+            until("the writer waits for the voucher's row", async || {
+                let waits = ledger.lock_waits().await;
+                (waits > 0).then_some(()).ok_or(String::new())
+            })
+            .await;
             held.provoke_deadlock().await;
         }
         until("the batch is to be tried again", async || {
