@@ -211,6 +211,49 @@ async fn a_page_is_compressed_for_who_takes_that_and_kept_for_a_while() {
     assert_eq!(head.raw, "");
 }
 
+/// Stands for: a browser reads a 64-bit id from a JSON number, and rounds it to its neighbour.
+#[test]
+fn every_id_is_text_in_the_document() {
+    /// Text, or nothing.
+    fn is_text(schema: &Value) -> bool {
+        let is_kind = |kind: &&Value| **kind != "null";
+        if let Some(kinds) = schema["type"].as_array() {
+            return kinds.iter().filter(is_kind).eq([&Value::from("string")]);
+        }
+        if let Some(either) = schema["oneOf"].as_array() {
+            return either
+                .iter()
+                .all(|one| one["type"] == "null" || is_text(one));
+        }
+        if let Some(target) = schema["$ref"].as_str() {
+            let name = target.strip_prefix("#/components/schemas/").unwrap();
+            return is_text(&openapi()["components"]["schemas"][name]);
+        }
+        schema["type"] == "string"
+    }
+    fn walk(value: &Value, seen: &mut BTreeSet<String>) {
+        for (name, schema) in value["properties"].as_object().into_iter().flatten() {
+            if name == "id" || name.ends_with("_id") {
+                assert!(is_text(schema), "{name}: {schema}");
+                seen.insert(name.clone());
+            } else if name.ends_with("_ids") {
+                assert!(is_text(&schema["items"]), "{name}: {schema}");
+                seen.insert(name.clone());
+            }
+        }
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| walk(item, seen)),
+            Value::Object(members) => members.values().for_each(|member| walk(member, seen)),
+            _ => {}
+        }
+    }
+    let mut seen = BTreeSet::new();
+    walk(openapi(), &mut seen);
+    for name in ["id", "order_id", "order_ids", "voucher_id", "user_id"] {
+        assert!(seen.contains(name), "{name} of {seen:?}");
+    }
+}
+
 #[tokio::test]
 async fn every_problem_has_its_place_on_the_page() {
     let stand = Stand::new().await;
