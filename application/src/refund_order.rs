@@ -75,7 +75,7 @@ impl RefundOrder {
         let refunded = NewEvent::of_order(&order);
         let recorded = NewEvent {
             kind: EventKind::RefundRecorded,
-            ..refunded.clone()
+            ..refunded
         };
         unit.append_events(&[refunded, recorded]).await?;
         unit.release(order.voucher, &[Release::of(&order)]).await?;

@@ -105,7 +105,7 @@ impl Bench {
             version: GateVersion::new(1),
             applied: start,
         };
-        loader.open(voucher, &token, &sale).await.expect("open");
+        loader.open(voucher, &token, &sale, 0).await.expect("open");
     }
 
     /// Buys `ORDERS` times, `batch` at a time, `parallel` calls at once.

@@ -140,7 +140,7 @@ async fn open_sale(servers: &Servers, redis: &mut MultiplexedConnection) -> anyh
         "the sale was not begun: {begun:?}"
     );
     loader
-        .load(voucher, &token, &LoadChunk::default(), true)
+        .load(voucher, &token, &LoadChunk::default(), 0)
         .await?;
     let sale = OpenSale {
         terms: SaleTerms {
@@ -155,7 +155,7 @@ async fn open_sale(servers: &Servers, redis: &mut MultiplexedConnection) -> anyh
         version: GateVersion::new(1),
         applied: Sequence::new(0),
     };
-    let opened = loader.open(voucher, &token, &sale).await?;
+    let opened = loader.open(voucher, &token, &sale, 1).await?;
     ensure!(
         opened == Opened::Opened,
         "the sale was not opened: {opened:?}"

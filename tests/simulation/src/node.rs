@@ -73,15 +73,7 @@ impl Node {
         let partitions = stores.partitions;
         let bug = stores.bug;
         let hot = faulty::hot(&bug::hot(bug, stores), &link(Store::Hot), watch);
-        let mut hot = bug::in_process(bug, hot);
-        let batches = BatchSettings::default();
-        hot.gate = Arc::new(BatchedGate::new(hot.gate.clone(), clock.clone(), batches));
-        // Eager: there are few buyers.
-        let sold_out = SoldOutSettings {
-            rejections_min: 1,
-            ..SoldOutSettings::default()
-        };
-        hot.gate = Arc::new(SoldOutGate::new(hot.gate.clone(), clock.clone(), sold_out));
+        let hot = decorated(bug::in_process(bug, hot), &clock);
         let ledger = bug::ledger(bug, stores);
         let ledger = faulty::ledger(&ledger, &link(Store::Ledger), watch);
         let payments = faulty::payments(&stores.payments(), &link(Store::Provider), watch);
@@ -168,4 +160,17 @@ impl Node {
             clock,
         }
     }
+}
+
+/// The gate as the product wraps it.
+fn decorated(mut hot: HotPath, clock: &Arc<dyn Clock>) -> HotPath {
+    let batches = BatchSettings::default();
+    hot.gate = Arc::new(BatchedGate::new(hot.gate, clock.clone(), batches));
+    // Eager: there are few buyers.
+    let sold_out = SoldOutSettings {
+        rejections_min: 1,
+        ..SoldOutSettings::default()
+    };
+    hot.gate = Arc::new(SoldOutGate::new(hot.gate, clock.clone(), sold_out));
+    hot
 }

@@ -179,8 +179,8 @@ async fn what_an_entry_of_the_gate_names_is_parked_with_its_units(harness: &dyn 
     assert_eq!((head.applied, head.entry), (last.next(), batch.up_to));
     let tally = desk.tally(voucher.id).await;
     assert_eq!((tally.stock, tally.parked), (2, 2));
-    let list = desk.ports.parked.list(true, None, 1).await.unwrap();
-    let message = &list.items[0];
+    let waiting = desk.ports.parked.list(true, None, 1).await.unwrap();
+    let message = &waiting.items[0];
     assert_eq!(message.reason, ParkReason::Unreadable);
     assert_eq!((message.voucher, message.units), (Some(voucher.id), 2));
     assert_eq!(message.claim.as_ref(), Some(&named));

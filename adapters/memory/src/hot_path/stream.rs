@@ -132,13 +132,12 @@ impl Stream {
         let Some(body) = found.and_then(|id| self.entries.get_mut(&id)) else {
             return false;
         };
-        let decisions = body.as_ref().map(|entry| entry.decisions.clone());
-        let mut named = decisions.unwrap_or_default();
-        named.truncate(usize::from(names));
+        let decision = body.as_ref().ok().and_then(|it| it.decisions.first());
+        let legible = decision.filter(|_| names).cloned();
         *body = Err(Unreadable {
             raw: format!("spoilt: {order}"),
             reason: "spoilt".to_owned(),
-            named: named.pop(),
+            named: legible,
         });
         true
     }

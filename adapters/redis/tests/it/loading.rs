@@ -142,7 +142,7 @@ async fn only_one_loads_and_nobody_buys_meanwhile() {
     let loader = &stage.hot.loader;
     let chunk = LoadChunk::default();
     for not_mine in [
-        loader.load(VOUCHER, &b, &chunk, true).await.unwrap(),
+        loader.load(VOUCHER, &b, &chunk, 0).await.unwrap(),
         loader
             .append_again(VOUCHER, &b, &[claim(9, 9, 1)], &[])
             .await
@@ -151,7 +151,7 @@ async fn only_one_loads_and_nobody_buys_meanwhile() {
         assert_eq!(not_mine, LoadStep::NotMine);
     }
     assert_eq!(
-        loader.open(VOUCHER, &b, &opening(5, 1)).await.unwrap(),
+        loader.open(VOUCHER, &b, &opening(5, 1), 0).await.unwrap(),
         Opened::NotMine
     );
     loader.abandon(VOUCHER, &b).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_loader_that_took_too_long_changes_nothing() {
         holders: vec![holder(1, 1, 1, false)],
         ..LoadChunk::default()
     };
-    loader.load(VOUCHER, &slow, &chunk, true).await.unwrap();
+    loader.load(VOUCHER, &slow, &chunk, 0).await.unwrap();
     pause(80).await;
     assert_eq!(
         stage.admitted(2, 2).await,
@@ -186,11 +186,17 @@ async fn a_loader_that_took_too_long_changes_nothing() {
     );
     assert_eq!(begin(&stage, &quick).await, begun(0));
     assert_eq!(
-        loader.open(VOUCHER, &slow, &opening(9, 0)).await.unwrap(),
+        loader
+            .open(VOUCHER, &slow, &opening(9, 0), 0)
+            .await
+            .unwrap(),
         Opened::NotMine
     );
     assert_eq!(
-        loader.open(VOUCHER, &quick, &opening(2, 0)).await.unwrap(),
+        loader
+            .open(VOUCHER, &quick, &opening(2, 0), 0)
+            .await
+            .unwrap(),
         Opened::Opened
     );
     assert_eq!(
@@ -199,10 +205,16 @@ async fn a_loader_that_took_too_long_changes_nothing() {
         "what the slow one loaded is not there"
     );
     assert_eq!(
-        loader.open(VOUCHER, &slow, &opening(9, 0)).await.unwrap(),
+        loader
+            .open(VOUCHER, &slow, &opening(9, 0), 0)
+            .await
+            .unwrap(),
         Opened::NotMine
     );
-    let again = loader.open(VOUCHER, &quick, &opening(2, 0)).await.unwrap();
+    let again = loader
+        .open(VOUCHER, &quick, &opening(2, 0), 0)
+        .await
+        .unwrap();
     assert_eq!(
         again,
         Opened::Opened,
@@ -284,7 +296,10 @@ async fn a_snapshot_that_lacks_decisions_in_flight_opens_nothing() {
     stage.batch(&[attempt(1, 1, 1), attempt(2, 2, 1)]).await;
     let (token, loader) = (token("a"), &stage.hot.loader);
     assert_eq!(begin(&stage, &token).await, begun(2));
-    let behind = loader.open(VOUCHER, &token, &opening(5, 1)).await.unwrap();
+    let behind = loader
+        .open(VOUCHER, &token, &opening(5, 1), 0)
+        .await
+        .unwrap();
     assert_eq!(behind, Opened::Behind(Sequence::new(2)));
     let (holders, seats) = ([claim(8, 8, 1)], [seat(1, 9, 9)]);
     let again = loader.append_again(VOUCHER, &token, &holders, &seats);
@@ -295,13 +310,22 @@ async fn a_snapshot_that_lacks_decisions_in_flight_opens_nothing() {
         LoadStep::Done(Sequence::new(4)),
         "in the index"
     );
-    let behind = loader.open(VOUCHER, &token, &opening(5, 3)).await.unwrap();
+    let behind = loader
+        .open(VOUCHER, &token, &opening(5, 3), 0)
+        .await
+        .unwrap();
     assert_eq!(behind, Opened::Behind(Sequence::new(4)));
     assert_eq!(begin(&stage, &token).await, begun(4));
-    let behind = loader.open(VOUCHER, &token, &opening(5, 3)).await.unwrap();
+    let behind = loader
+        .open(VOUCHER, &token, &opening(5, 3), 0)
+        .await
+        .unwrap();
     assert_eq!(behind, Opened::Behind(Sequence::new(4)));
     assert_eq!(
-        loader.open(VOUCHER, &token, &opening(2, 4)).await.unwrap(),
+        loader
+            .open(VOUCHER, &token, &opening(2, 4), 0)
+            .await
+            .unwrap(),
         Opened::Opened
     );
     let joined = stage.decisions().await.pop();
@@ -322,7 +346,10 @@ async fn a_new_epoch_ends_every_load() {
         .await
         .unwrap();
     assert_eq!(
-        loader.open(VOUCHER, &token, &opening(5, 0)).await.unwrap(),
+        loader
+            .open(VOUCHER, &token, &opening(5, 0), 0)
+            .await
+            .unwrap(),
         Opened::NotMine
     );
     assert_eq!(

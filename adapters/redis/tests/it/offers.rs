@@ -113,12 +113,12 @@ async fn while_it_is_loading_a_place_is_appended_with_its_turn() {
         seats: seats.to_vec(),
         ..LoadChunk::default()
     };
-    let step = loader.load(VOUCHER, &token, &chunk, true).await.unwrap();
+    let step = loader.load(VOUCHER, &token, &chunk, 0).await.unwrap();
     let LoadStep::Done(sequence) = step else {
         panic!("{step:?}");
     };
     let opened = loader
-        .open(VOUCHER, &token, &opening(0, sequence.get()))
+        .open(VOUCHER, &token, &opening(0, sequence.get()), 1)
         .await;
     opened.unwrap();
     assert_eq!(

@@ -104,7 +104,7 @@ async fn remembered_grants_are_taken_recorded_as_lost_or_left_alone() {
     let behind = stage
         .hot
         .loader
-        .open(VOUCHER, &token, &opening(0, 4))
+        .open(VOUCHER, &token, &opening(0, 4), 0)
         .await
         .unwrap();
     assert_eq!(behind, Opened::Behind(Sequence::new(5)));

@@ -126,17 +126,13 @@ impl<'a> Side<'a> {
         let AdjustmentReply::Recorded(recorded) = reply else {
             panic!("{reply:?}");
         };
-        let version = match u32::try_from(delta) {
-            Ok(units) => Some(
-                unit.add_units(self.voucher.id, recorded.id, units)
-                    .await
-                    .unwrap(),
-            ),
-            Err(_) => {
-                self.adjustments.push(recorded.id);
-                None
-            }
-        };
+        let mut version = None;
+        if let Ok(units) = u32::try_from(delta) {
+            let added = unit.add_units(self.voucher.id, recorded.id, units).await;
+            version = Some(added.unwrap());
+        } else {
+            self.adjustments.push(recorded.id);
+        }
         unit.commit().await.unwrap();
         version
     }
@@ -154,12 +150,12 @@ impl<'a> Side<'a> {
         let ours = |voucher: Option<VoucherId>| voucher == Some(self.voucher.id);
         let message = waiting.iter().rev().find(|it| ours(it.voucher))?;
         assert_eq!(message.state, ParkedState::Parked);
-        let reply = if replay {
+        let settled = if replay {
             parked.replay(message.id).await
         } else {
             parked.discard(message.id, "model").await
         };
-        Some(reply.unwrap())
+        Some(settled.unwrap())
     }
 
     pub(super) async fn order(&self, id: OrderId) -> Option<Trace> {
