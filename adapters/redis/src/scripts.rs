@@ -274,7 +274,7 @@ script! {
     answers: ["TAKEN", "PARTITION", "STALE"],
 }
 script! {
-    LOADER_OFFER, "loader_offer", [partition, sale, holders, waitlist, standing],
+    LOADER_OFFER, "loader_offer", [partition, sale, holders, waitlist, standing, offers],
     keys: SALE,
     args: ["epoch", "voucher", "claims..."],
     answers: ["TAKEN", "NOT_LOADED", "PARTITION", "STALE"],

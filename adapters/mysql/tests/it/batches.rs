@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use seckill_application::ports::{AdmissionBatch, Applied, EntryId, Verdict};
-use seckill_domain::{Claim, Decision, OrderId, OrderStatus, RejectReason, Stage};
+use seckill_domain::{Claim, Decision, OrderId, OrderStatus, RejectReason, Stage, Timestamp};
 
 use crate::fixture::{Fixture, PARTITION, PRICE, WINDOW, batch, entry, publish};
 
@@ -199,4 +199,36 @@ async fn an_order_expires_by_the_window_of_its_voucher() {
     assert_eq!(due.len(), 1);
     assert_eq!(due[0].id, OrderId::new(9));
     assert_eq!(due[0].status(), OrderStatus::PendingPayment);
+}
+
+/// Stands for: the server is in a zone of its own, and windows are hours off.
+#[tokio::test]
+async fn times_are_the_same_whatever_zone_the_server_is_in() {
+    let mut fixture = Fixture::new(10, 1).await;
+    if let Some(zone) = crate::server::zone() {
+        let mut root = crate::server::root().await;
+        let set: String = sqlx::query_scalar("SELECT @@global.time_zone")
+            .fetch_one(&mut root)
+            .await
+            .unwrap();
+        assert_eq!(set, zone);
+    }
+    let machine = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let machine = Timestamp::from_millis(machine.as_millis().try_into().unwrap());
+    let near = machine.plus(WINDOW);
+    let ledger = now(&fixture).await;
+    let apart = ledger.as_millis().abs_diff(machine.as_millis());
+    assert!(apart < 60_000, "{apart} ms apart");
+
+    // A window comes back as it was stored, and an order's end is where it should be.
+    let stored = fixture.voucher().await.terms.window;
+    assert_eq!(stored, crate::fixture::terms(1).window);
+    fixture.apply(vec![fixture.granted(1, 1, 1)]).await;
+    let end = fixture.order(1).await.unwrap().expires_at.unwrap();
+    let apart = end.as_millis().abs_diff(near.as_millis());
+    assert!(apart < 60_000, "{apart} ms apart");
+    let mut unit = fixture.ports.ledger.begin().await.unwrap();
+    assert_eq!(unit.lock_overdue_orders(100).await.unwrap(), []);
 }

@@ -1,10 +1,17 @@
 //! The scripts themselves.
 
 use std::process::Command;
+use std::time::Duration;
 
-use seckill_domain::Admission;
+use seckill_application::ports::{
+    EntryId, FollowReply, LeaseOwner, LeaveReply, LoadBegun, LoadStep, LoadToken, StreamReply,
+};
+use seckill_domain::{
+    AdjustmentId, Admission, BuyerId, Claim, Epoch, GateChange, GateUpdate, GateVersion, OrderId,
+    Sequence, Timestamp,
+};
 
-use crate::stage::{Stage, attempt, granted, pause};
+use crate::stage::{EPOCH, PARTITION, Stage, VOUCHER, attempt, granted, pause};
 
 /// Stands for: SCRIPT FLUSH under load (F15).
 #[tokio::test]
@@ -59,10 +66,102 @@ async fn one_node_of_a_cluster_runs_them() {
         pause(50).await;
     }
     let stage = Stage::over(stage, |_| {}).await;
-    stage.open(crate::stage::terms(1), 1).await;
+    let mut terms = crate::stage::terms(2);
+    terms.waitlist_capacity = 2;
+    stage.open(terms, 2).await;
     assert_eq!(stage.buy(1, 1, 1).await, granted(1));
-    let (admissions, _) = stage.batch(&[attempt(2, 2, 1)]).await;
-    assert_eq!(admissions, [Admission::SoldOut]);
+    let attempts: Vec<_> = (2..=5).map(|n| attempt(n, n, 1)).collect();
+    let (admissions, _) = stage.batch(&attempts).await;
+    assert_eq!(admissions[0], granted(2));
+    assert_eq!(admissions[3], Admission::SoldOut);
+    every_step_at_the_gate(&stage).await;
+    every_step_of_a_worker(&stage).await;
+    every_step_of_a_loader(&stage).await;
+}
+
+/// Two hold a unit and two wait.
+async fn every_step_at_the_gate(stage: &Stage) {
+    let gate = &stage.hot.gate;
+    let left = gate.leave(VOUCHER, BuyerId::new(4)).await.unwrap();
+    assert_eq!(left, LeaveReply::Left(OrderId::new(4)));
+    let freed = GateUpdate {
+        voucher: VOUCHER,
+        version: GateVersion::new(2),
+        changes: vec![GateChange::Release {
+            order: OrderId::new(1),
+            buyer: BuyerId::new(1),
+            quantity: 1,
+        }],
+    };
+    let followed = gate.follow(&freed).await.unwrap();
+    assert_eq!(followed, FollowReply::Applied { more: false });
+    assert!(!gate.promote(VOUCHER).await.unwrap());
+    let order = gate.find_order(OrderId::new(3)).await.unwrap();
+    assert!(order.is_some_and(|order| order.holds_units), "promoted");
+    gate.place(VOUCHER, BuyerId::new(3)).await.unwrap();
+    assert!(gate.facts(&[VOUCHER]).await.unwrap()[0].is_some());
+    let tally = gate.tally(VOUCHER, EntryId::START).await.unwrap();
+    assert_eq!(tally.map(|tally| tally.units_after), Some(3));
+    let held = gate.held_by(VOUCHER, &[BuyerId::new(2)]).await.unwrap();
+    assert_eq!(held.map(|held| held[0].len()), Some(1));
+    assert!(gate.holders(VOUCHER, 0).await.unwrap().is_some());
+    gate.withdraw(VOUCHER, 1, AdjustmentId::new(1))
+        .await
+        .unwrap();
+}
+
+async fn every_step_of_a_worker(stage: &Stage) {
+    let (stream, second) = (&stage.hot.stream, Duration::from_secs(1));
+    let all = stage.entries(EntryId::START).await;
+    let read = stream.read_new(PARTITION, EPOCH, "a", 10, Duration::ZERO);
+    assert_eq!(read.await.unwrap(), StreamReply::Entries(all.clone()));
+    let ids: Vec<EntryId> = all.iter().map(|entry| entry.id).collect();
+    let end = *ids.last().expect("entries");
+    let taken = stream.take_over(PARTITION, EPOCH, "b", EntryId::START);
+    assert_eq!(taken.await.unwrap(), ids.len());
+    let backlog = stream.backlog(PARTITION).await.unwrap();
+    let applied = Sequence::new(backlog.decisions);
+    stream.ack(PARTITION, EPOCH, &ids, applied).await.unwrap();
+    pause(20).await;
+    let trimmed = stream.trim(PARTITION, EPOCH, end, Duration::ZERO).await;
+    assert_eq!(trimmed.unwrap(), ids.len());
+
+    let owner = LeaseOwner("a".to_owned());
+    let leases = &stage.hot.leases;
+    let lease = leases.acquire("x", &owner, second).await.unwrap();
+    let lease = lease.expect("a free lease");
+    assert!(leases.renew(&lease, second).await.unwrap());
+    assert!(leases.release(&lease).await.unwrap());
+    let (delays, due) = (&stage.hot.delays, [OrderId::new(3)]);
+    let long_ago = Timestamp::from_millis(1);
+    delays.schedule(&[(due[0], long_ago)]).await.unwrap();
+    assert_eq!(delays.claim_due(10, second).await.unwrap(), due);
+    delays.complete(&due).await.unwrap();
+}
+
+async fn every_step_of_a_loader(stage: &Stage) {
+    let loader = &stage.hot.loader;
+    let claim = Claim {
+        order: OrderId::new(8),
+        voucher: VOUCHER,
+        buyer: BuyerId::new(8),
+        quantity: 1,
+        key: None,
+    };
+    let claims = std::slice::from_ref(&claim);
+    loader.offer(VOUCHER, claims, &[]).await.unwrap();
+    let token = LoadToken("a".to_owned());
+    let begun = loader.begin_load(VOUCHER, &token, Duration::from_secs(5));
+    assert!(matches!(begun.await.unwrap(), LoadBegun::Begun { .. }));
+    loader.survivors(VOUCHER, 0).await.unwrap();
+    let appended = loader.append_again(VOUCHER, &token, claims, &[]).await;
+    assert!(matches!(appended.unwrap(), LoadStep::Done(_)));
+    loader.abandon(VOUCHER, &token).await.unwrap();
+    loader.unload(VOUCHER).await.unwrap();
+    loader.partition(PARTITION).await.unwrap();
+    let next = Epoch::new(EPOCH.get() + 1);
+    let begun = loader.begin_epoch(PARTITION, next, Sequence::new(20));
+    begun.await.unwrap();
 }
 
 #[test]
