@@ -30,7 +30,7 @@ end
 local VOUCHER, seen = ARGV[2], {}
 for at = 4, #ARGV, 5 do
   local ticket, order = ARGV[at], ARGV[at + 1]
-  if not seen[order] and redis.call('HEXISTS', KEYS[2], order) == 0 then
+  if not seen[order] and not partition.stands(order) then
     seen[order] = true
     local claim = table.concat({ VOUCHER, order, ARGV[at + 2], ARGV[at + 3], ARGV[at + 4] }, ' ')
     if ticket == '-' then

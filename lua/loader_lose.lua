@@ -1,5 +1,5 @@
--- Records as lost what a process answered about a sale that has left the gate for good. What is in
--- the index of decided orders is left as it is.
+-- Records as lost what a process answered about a sale that has left the gate for good. What was
+-- decided by an entry that stands is left as it is.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash
@@ -18,7 +18,7 @@ if stop then
 end
 for at = 3, #ARGV, 4 do
   local order = ARGV[at]
-  if redis.call('HEXISTS', KEYS[2], order) == 0 then
+  if not partition.stands(order) then
     partition.decide('lost ' .. table.concat({ ARGV[2], unpack(ARGV, at, at + 3) }, ' '), order, 'g')
   end
 end

@@ -35,7 +35,7 @@ local VOUCHER, seen = ARGV[2], {}
 
 for at = 3, #ARGV, 5 do
   local ticket, order, buyer, quantity, key = unpack(ARGV, at, at + 4)
-  local known, told = seen[order] or redis.call('HEXISTS', KEYS[2], order) == 1, nil
+  local known, told = seen[order] or partition.stands(order), nil
   if is_loading then
     -- A survivor is the loader's to look at: it may have become more than is remembered of it.
     known = known or standing.holds(KEYS[5], buyer, order) or standing.place(KEYS[6], KEYS[7], buyer, order)

@@ -63,6 +63,18 @@ function partition.brief(id)
   return (string.gsub(id, '%-0$', ''))
 end
 
+-- Whether an order was decided about by an entry that stands in the stream. What the index knows of
+-- an entry that is gone, without being applied, nobody will ever apply.
+function partition.stands(order)
+  local mark = redis.call('HGET', KEYS[2], order)
+  if not mark then
+    return false
+  end
+  local id = string.sub(mark, 2)
+  id = string.find(id, '-', 1, true) and id or id .. '-0'
+  return #redis.call('XRANGE', KEYS[3], id, id) > 0
+end
+
 -- Notes a decision: its line of the entry, and what the index says of it (`g`, `w` or `a`).
 function partition.decide(line, order, told)
   local lines, marks = partition.lines, partition.marks

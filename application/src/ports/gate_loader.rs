@@ -188,8 +188,8 @@ pub trait GateLoader: Send + Sync {
     async fn survivors(&self, voucher: VoucherId, cursor: u64) -> Result<Survivors, Fault>;
 
     /// Appends holders and seats again to the stream, as granted and joined, the seats with the
-    /// turns they had. For claims found in neither ledger nor stream. Claims in the index of
-    /// decided orders are skipped.
+    /// turns they had. For claims found in neither ledger nor stream. Claims that were decided by an
+    /// entry which stands in the stream are skipped.
     async fn append_again(
         &self,
         voucher: VoucherId,
@@ -238,6 +238,6 @@ pub trait GateLoader: Send + Sync {
     ) -> Result<Offered, Fault>;
 
     /// Records as lost what a process answered about a sale that has left the gate for good, except
-    /// what is in the index of decided orders. At most [`LOAD_CHUNK_MAX`], of one voucher.
+    /// what was decided by an entry that stands in the stream. At most [`LOAD_CHUNK_MAX`], of one voucher.
     async fn lose(&self, voucher: VoucherId, claims: &[Claim]) -> Result<Offered, Fault>;
 }

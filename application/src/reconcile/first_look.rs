@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use seckill_domain::{Claim, OrderId, OrderStatus, VoucherId};
 
 use super::{PAGE_MAX, Reconcile};
-use crate::Fault;
 use crate::ports::{DifferenceKind, LedgerOrder};
+use crate::{Balance, Fault};
 
 /// Most orders of one sale that are looked at again. Whatever is on its way to the ledger is among
 /// them; what does not fit is for the next round.
@@ -45,11 +45,13 @@ impl Reconcile {
     /// Asks for a sale that the gate does not have to be loaded, and suspects nothing else.
     pub(super) async fn first_look(&self, voucher: VoucherId) -> Result<Look, Fault> {
         let balance = self.balance.run(voucher).await?;
-        let drift = balance.and_then(|balance| balance.drift());
         let mut look = Look {
             voucher,
-            drift,
-            other_terms: drift.is_some() && self.has_other_terms(voucher).await?,
+            drift: balance.and_then(|balance| balance.drift()),
+            other_terms: match &balance {
+                Some(balance) => self.has_other_terms(voucher, balance).await?,
+                None => false,
+            },
             suspicions: Vec::new(),
             complete: true,
         };
@@ -63,14 +65,21 @@ impl Reconcile {
         Ok(look)
     }
 
-    /// Whether the gate goes by other terms than the ledger, both at the same version. A withdrawal
-    /// that the ledger refused leaves the gate with a smaller total, should the order writer die
-    /// before it has the sale loaded again.
-    pub(super) async fn has_other_terms(&self, voucher: VoucherId) -> Result<bool, Fault> {
+    /// Whether the gate goes by other terms than the ledger: at rest and at the same version. A
+    /// withdrawal that the ledger refused leaves the gate with a smaller total, should the order
+    /// writer die before it has the sale loaded again. A gate whose version is ahead of the ledger's,
+    /// which is read after it, takes no update for news.
+    pub(super) async fn has_other_terms(
+        &self,
+        voucher: VoucherId,
+        balance: &Balance,
+    ) -> Result<bool, Fault> {
         let facts = self.gate.facts(&[voucher]).await?.into_iter().flatten();
         let ledger = self.ledger.voucher(voucher).await?;
+        let at_rest = balance.drift().is_some();
         Ok(facts.zip(ledger).any(|(gate, ledger)| {
-            gate.pulse.version == ledger.version && gate.terms != ledger.sale_terms()
+            let (at, is) = (gate.pulse.version, ledger.version);
+            at > is || (at == is && at_rest && gate.terms != ledger.sale_terms())
         }))
     }
 

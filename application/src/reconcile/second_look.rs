@@ -45,8 +45,7 @@ impl Reconcile {
             }
             _ => 0,
         };
-        let other_terms =
-            look.other_terms && balance.drift().is_some() && self.has_other_terms(voucher).await?;
+        let other_terms = look.other_terms && self.has_other_terms(voucher, &balance).await?;
         let differences = self.repair(wrong, scope).await?;
         if (free_drift != 0 || other_terms) && !scope.dry_run {
             tracing::error!(%voucher, free_drift, other_terms,

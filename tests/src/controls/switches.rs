@@ -31,7 +31,7 @@ pub mod gate {
     /// A survivor that is in the index of decided orders is not appended again.
     pub static DECIDED_AT_LOADING: &[Switch] = &[Switch::script(
         "loader_append_again",
-        "redis.call('HEXISTS', KEYS[2], order) == 0",
+        "not partition.stands(order)",
         "true",
     )];
 

@@ -19,6 +19,7 @@ on_own_stores!(
     free_units_that_are_off_are_counted_again,
     several_errors_are_mended_together,
     what_the_gate_notices_by_itself_is_told,
+    a_gate_that_is_ahead_is_loaded_again,
 );
 
 /// A service with one sale.
@@ -244,6 +245,32 @@ async fn what_the_gate_notices_by_itself_is_told(site: Site) {
     assert_eq!((found.reloads, found.at_gate), (2, true));
     found.assert_sound();
     assert_eq!(round(shop, false).await.of(*voucher).reloads, 0);
+}
+
+/// It takes no update of the ledger for news: what it is told to release it keeps, and a sale that is
+/// closed it goes on with.
+async fn a_gate_that_is_ahead_is_loaded_again(site: Site) {
+    let scene = Scene::of(&site, Offer::of(1)).await;
+    let Scene { shop, voucher, .. } = &scene;
+    let who = buyer();
+    let order = shop.buy_settled(*voucher, who).await;
+    let [sale] = scene.gate.keys_of(*voucher, ["sale"]).await;
+    let mut ahead = redis::cmd("HINCRBY");
+    ahead.arg(&sale).arg("version").arg(1_000_000);
+    scene.gate.run::<i64>(&ahead).await;
+    shop.cancel(order, who).await.assert_status(200);
+    assert_eq!(scene.free().await, 0, "the unit is stuck");
+    round(shop, false).await;
+    eventually("the unit is free", Duration::from_secs(20), async || {
+        let free = scene.free().await;
+        (free == 1).then_some(()).ok_or(free.to_string())
+    })
+    .await;
+    assert!(
+        scene.process.log().contains("its terms are"),
+        "it is logged"
+    );
+    shop.buy_settled(*voucher, buyer()).await;
 }
 
 /// One of each at once.

@@ -161,8 +161,7 @@ impl GateLoader for Shared {
             let Some(Live { mut journal, .. }) = partition.live() else {
                 return Offered::PartitionMissing;
             };
-            let known = &journal.decided.orders;
-            let fresh = claims.iter().filter(|it| !known.contains_key(&it.order));
+            let fresh = claims.iter().filter(|it| !journal.stands(it.order));
             let decisions = fresh.cloned().map(Decision::Lost).collect();
             journal.append(now, decisions);
             Offered::Taken
@@ -261,14 +260,13 @@ impl Partition {
         let Some((mut journal, loading)) = self.loading(voucher, token, now) else {
             return LoadStep::NotMine;
         };
-        let decided = &journal.decided.orders;
         let granted = holders
             .iter()
-            .filter(|claim| !decided.contains_key(&claim.order))
+            .filter(|claim| !journal.stands(claim.order))
             .map(|claim| Decision::Granted(claim.clone()));
         let joined = seats
             .iter()
-            .filter(|seat| !decided.contains_key(&seat.order))
+            .filter(|seat| !journal.stands(seat.order))
             .map(|seat| Decision::Joined {
                 claim: seat.clone().into_claim(voucher),
                 ticket: seat.ticket,
@@ -335,7 +333,7 @@ impl Partition {
         let mut sale = slot.sale.as_mut();
         let known = |sale: Option<&Sale>, decisions: &[Decision], claim: &Claim| {
             let repeated = |it: &Decision| it.claim().is_some_and(|it| it.order == claim.order);
-            journal.decided.orders.contains_key(&claim.order)
+            journal.stands(claim.order)
                 || sale.is_some_and(|sale| knows(sale, claim))
                 || decisions.iter().any(repeated)
         };

@@ -138,6 +138,13 @@ impl Journal<'_> {
         self.wrote();
     }
 
+    /// Whether an order was decided about by an entry that stands in the stream. What the index knows
+    /// of an entry that is gone, without being applied, nobody will ever apply.
+    pub(super) fn stands(&self, order: OrderId) -> bool {
+        let known = self.decided.orders.get(&order);
+        known.is_some_and(|it| self.stream.has(it.entry))
+    }
+
     /// Notes that something was written.
     pub(super) fn wrote(&mut self) {
         *self.writes += 1;

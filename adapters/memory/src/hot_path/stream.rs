@@ -142,6 +142,11 @@ impl Stream {
         true
     }
 
+    /// Whether an entry is there.
+    pub(super) fn has(&self, id: EntryId) -> bool {
+        self.entries.contains_key(&id)
+    }
+
     fn message_of(&self, order: OrderId) -> Option<EntryId> {
         let about = |it: &Decision| it.claim().is_some_and(|claim| claim.order == order);
         let says = |body: &Body| {

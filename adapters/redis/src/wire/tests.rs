@@ -156,7 +156,10 @@ proptest! {
         let at = at.index(line.len());
         let changed = format!("{}{byte}{}", &line[..at], &line[at + 1..]);
         if let Ok(read) = decode_line(&changed, Some(Ticket::new(1))) {
-            prop_assert_eq!(encode_line(&read), changed, "read as it was written");
+            // A place may be written without its turn, which its number then says.
+            let written = encode_line(&read);
+            let with_turn = format!("{changed} 1");
+            prop_assert!(written == changed || written == with_turn, "{} of {}", written, changed);
         }
     }
 }
