@@ -56,6 +56,9 @@ export SECKILL_TEST_REPORT=$output/$stack.tsv
 rm -f "$SECKILL_TEST_REPORT"
 touch "$SECKILL_TEST_REPORT"
 
+# Most tests wait for servers, payment windows and leases: more of them than cores at a time.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
+
 status=0
 cargo test "${selection[@]}" --no-fail-fast "$@" </dev/null 2>&1 | tee "$output/$stack.log" || status=$?
 
