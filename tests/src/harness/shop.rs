@@ -177,11 +177,12 @@ impl Shop {
 
     /// Buys one unit, as soon as the gate has the sale, and waits until the ledger has the order.
     pub async fn buy_settled(&self, voucher: VoucherId, buyer: BuyerId) -> OrderId {
-        let bought = eventually("the gate has the sale", SETTLED_WITHIN, async || {
-            match self.buy(voucher, buyer).await {
-                Purchase::Refused { status: 503, code } => Err(code),
-                bought => Ok(bought),
-            }
+        let bought = eventually("the gate has the sale", SETTLED_WITHIN, async || match self
+            .buy(voucher, buyer)
+            .await
+        {
+            Purchase::Refused { status: 503, code } => Err(code),
+            bought => Ok(bought),
         });
         let order = bought.await.expect_granted();
         let reply = self.settled(order, buyer).await;
