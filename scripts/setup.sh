@@ -2,7 +2,7 @@
 # Installs what the tests need and this machine lacks, from Debian's packages;
 # as root, or through sudo.
 #
-#   scripts/setup.sh [build] [servers] [faults] [docker] [lint]     (default: all)
+#   scripts/setup.sh [build] [servers] [faults] [docker] [lint] [fire]     (default: all)
 set -euo pipefail
 
 say() { echo "setup: $*" >&2; }
@@ -18,7 +18,7 @@ want() { # want PACKAGE PROGRAM...: the package, unless one of the programs is t
     missing+=("$package")
 }
 
-[ $# -gt 0 ] || set -- build servers faults docker lint
+[ $# -gt 0 ] || set -- build servers faults docker lint fire
 for part in "$@"; do
     case $part in
         build) want build-essential cc ;;
@@ -35,6 +35,11 @@ for part in "$@"; do
         lint)
             want lua-check luacheck
             want lua5.1 luac5.1
+            ;;
+        # An environment of Python's own, and what a linter is installed with.
+        fire)
+            python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+            want npm npm
             ;;
         *)
             say "unknown part: $part"

@@ -14,6 +14,7 @@ from client import AuthenticatedClient
 from client.api.admin import create_voucher, get_balance, publish_voucher
 from client.api.orders import cancel_order, get_order, list_orders, pay_order
 from client.api.vouchers import get_voucher, purchase_voucher
+from client.api.waitlist import get_waitlist_place, leave_waitlist
 from client.models import (
     NewVoucher,
     OrderStatus,
@@ -31,24 +32,10 @@ def main(base: str, admin_token: str, buyer_token: str) -> None:
     admin = AuthenticatedClient(base, admin_token, raise_on_unexpected_status=True)
     buyer = AuthenticatedClient(base, buyer_token, raise_on_unexpected_status=True)
 
-    draft = create_voucher.sync(
-        client=admin,
-        body=NewVoucher(
-            title="Under fire",
-            face_value_minor=10_000,
-            price_minor=8_000,
-            currency="CNY",
-            total_units=2,
-            per_buyer_limit=2,
-            opens_at=datetime(2020, 1, 1, tzinfo=timezone.utc),
-            closes_at=datetime(2100, 1, 1, tzinfo=timezone.utc),
-        ),
-    )
-    voucher = draft.id
-    assert publish_voucher.sync(voucher, client=admin).status == VoucherStatus.PUBLISHED
+    voucher = on_sale(admin, units=2)
     assert get_voucher.sync(voucher, client=buyer).available_units == 2
 
-    buy = lambda key: purchase_voucher.sync(
+    buy = lambda key, voucher=voucher: purchase_voucher.sync(
         voucher, client=buyer, body=Purchase(quantity=1), idempotency_key=key
     )
     granted = buy("first")
@@ -69,6 +56,36 @@ def main(base: str, admin_token: str, buyer_token: str) -> None:
     assert mine[order.id] == OrderStatus.PAID, mine
     balance = get_balance.sync(voucher, client=admin)
     assert (balance.free, balance.paid, balance.holds) == (1, 1, True), balance
+
+    scarce = on_sale(admin, units=1)
+    assert buy("only", scarce).outcome == Outcome.GRANTED
+    waits = buy("next", scarce)
+    assert (waits.outcome, waits.position) == (Outcome.WAITLISTED, 1), waits
+    assert get_waitlist_place.sync(scarce, client=buyer).position == 1
+    assert leave_waitlist.sync_detailed(scarce, client=buyer).status_code == 204
+    again = get_waitlist_place.sync(scarce, client=buyer)
+    assert isinstance(again, Problem) and again.code == "not_waiting", again
+
+
+def on_sale(admin, units):
+    """A voucher of so many units and a short waitlist, of which a buyer may have two."""
+    draft = create_voucher.sync(
+        client=admin,
+        body=NewVoucher(
+            title="Under fire",
+            face_value_minor=10_000,
+            price_minor=8_000,
+            currency="CNY",
+            total_units=units,
+            per_buyer_limit=2,
+            waitlist_capacity=3,
+            opens_at=datetime(2020, 1, 1, tzinfo=timezone.utc),
+            closes_at=datetime(2100, 1, 1, tzinfo=timezone.utc),
+        ),
+    )
+    published = publish_voucher.sync(draft.id, client=admin)
+    assert published.status == VoucherStatus.PUBLISHED, published
+    return draft.id
 
 
 def settled(buyer, order_id):
