@@ -221,6 +221,14 @@ impl Purchase {
         }
     }
 
+    /// Every order in the answer.
+    pub fn orders(&self) -> Vec<OrderId> {
+        match self {
+            Self::AlreadyHeld { orders, .. } => orders.clone(),
+            _ => self.order().into_iter().collect(),
+        }
+    }
+
     /// The order of a grant.
     pub fn granted(&self) -> Option<OrderId> {
         match self {

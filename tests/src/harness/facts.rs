@@ -1,7 +1,7 @@
 //! What a deployment says when all is quiet: the other half of what the checker judges.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt as _};
 use seckill_domain::invariants::Tally;
@@ -10,11 +10,13 @@ use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use super::answer::Reply;
 use super::history::{History, Told};
 use super::ledger::Ledger;
+use super::records::{GateFacts, MoneyFacts, RowFacts};
 use super::shop::Shop;
-use super::wait::eventually;
 
 /// How long a busy machine may take for an answer.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
+/// Between two questions.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// One order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct OrderFacts {
     pub ticket: Option<u64>,
     /// When it was served or left the list, as a number that rises, if the ledger was asked.
     pub served_at: Option<u64>,
+    /// What else the ledger knows, if it was asked.
+    pub row: Option<RowFacts>,
 }
 
 /// The ledger's counters of one voucher.
@@ -48,6 +52,23 @@ pub struct HeldFacts {
     pub parked: i64,
     /// Live units of each buyer.
     pub units: BTreeMap<BuyerId, i64>,
+    /// Orders of parked messages.
+    pub parked_orders: BTreeSet<OrderId>,
+    /// What the gate, listeners and the payment provider have not been told.
+    pub untold: Untold,
+    /// Whether it is over and has left the gate for good.
+    pub retired: bool,
+}
+
+/// How much waits in the ledger's outboxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Untold {
+    /// Updates that the gate has not followed.
+    pub updates: i64,
+    /// Events that nobody has heard of.
+    pub events: i64,
+    /// Refunds that the provider does not know of.
+    pub refunds: i64,
 }
 
 /// One voucher.
@@ -61,6 +82,8 @@ pub struct VoucherFacts {
     pub holds: bool,
     /// The ledger's own counters, if it was asked.
     pub held: Option<HeldFacts>,
+    /// What the gate has, if it was asked and the voucher is there.
+    pub gate: Option<GateFacts>,
 }
 
 /// What there is. Orders that could not be read are not in it.
@@ -70,6 +93,10 @@ pub struct Facts {
     pub vouchers: BTreeMap<VoucherId, VoucherFacts>,
     /// Their orders: all of them if the ledger was asked, else those that somebody was told of.
     pub orders: BTreeMap<OrderId, OrderFacts>,
+    /// Whether the gate was asked.
+    pub gate_asked: bool,
+    /// Money that came and went, if the ledger was asked.
+    pub money: Option<MoneyFacts>,
 }
 
 impl Facts {
@@ -96,42 +123,60 @@ impl Facts {
                 tally: balance.tally,
                 holds: balance.holds,
                 held,
+                gate: None,
             };
             facts.vouchers.insert(*voucher, known);
         }
         facts.orders = Self::told_of(&quiet, history).await;
         if let Some(ledger) = ledger {
+            facts.money = Some(ledger.money().await);
+            facts.look_behind_the_gate(ledger).await;
             for voucher in vouchers {
                 for (order, stored) in ledger.orders(*voucher).await {
                     // What the buyer was shown counts; the ledger adds what he is not shown.
                     let shown = facts.orders.entry(order).or_insert(stored.clone());
                     shown.ticket = stored.ticket;
                     shown.served_at = stored.served_at;
+                    shown.row = stored.row;
                 }
             }
         }
         facts
     }
 
-    /// What a buyer is told of his order: to come back later is no answer.
+    async fn look_behind_the_gate(&mut self, ledger: &Ledger) {
+        let Some(gate) = ledger.gate().await else {
+            return;
+        };
+        self.gate_asked = true;
+        for (voucher, known) in &mut self.vouchers {
+            known.gate = gate.facts(*voucher).await;
+        }
+    }
+
+    /// What a buyer is told of his order: to come back later is no answer, for a while.
     async fn answered(shop: &Shop, order: OrderId, buyer: BuyerId) -> Reply {
-        eventually("an answer about an order", ANSWERED_WITHIN, async || {
+        let begun = Instant::now();
+        loop {
             let reply = shop.order(order, buyer).await;
-            if reply.status == 503 {
-                return Err(reply.text);
+            if reply.status != 503 || begun.elapsed() > ANSWERED_WITHIN {
+                return reply;
             }
-            Ok(reply)
-        })
-        .await
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     async fn told_of(shop: &Shop, history: &History) -> BTreeMap<OrderId, OrderFacts> {
         let mut told: Vec<(OrderId, BuyerId)> = history
             .events()
             .into_iter()
-            .filter_map(|event| match event.told {
-                Told::Purchase(answer) => Some((answer.order()?, event.buyer)),
-                _ => None,
+            .flat_map(|event| {
+                match event.told {
+                    Told::Purchase(answer) => answer.orders(),
+                    _ => Vec::new(),
+                }
+                .into_iter()
+                .map(move |order| (order, event.buyer))
             })
             .collect();
         told.sort_unstable();
@@ -159,6 +204,7 @@ impl OrderFacts {
             shown: true,
             ticket: None,
             served_at: None,
+            row: None,
         }
     }
 

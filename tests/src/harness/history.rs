@@ -36,6 +36,11 @@ pub enum Asked {
         /// Which.
         order: OrderId,
     },
+    /// To write down that money moved; asked by the provider.
+    Notice {
+        /// The provider's id of the payment.
+        payment: String,
+    },
     /// To leave a waitlist.
     Leave {
         /// Of which voucher.

@@ -1,18 +1,22 @@
 //! A look into the ledger: what MySQL has, and its locks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use seckill_domain::{BuyerId, OrderId, VoucherId};
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{MySql, MySqlPool, Transaction};
 
 use super::answer::status_of;
-use super::facts::{HeldFacts, OrderFacts};
+use super::facts::{HeldFacts, OrderFacts, Untold};
+use super::gate::Gate;
+use super::records::{MoneyFacts, RowFacts};
 
 /// The database of one deployment.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     pool: MySqlPool,
+    /// The address and the namespace of the gate that it belongs to.
+    gate: Option<(String, String)>,
 }
 
 /// While this lives no order writer can commit anything. Everything else goes on. Dropped, the
@@ -53,6 +57,52 @@ impl HeldVoucher {
     }
 }
 
+const ORDERS: &str = "SELECT id, user_id, quantity, CAST(status AS CHAR) AS status, \
+     NULLIF(CAST(reason AS CHAR), '') AS reason, NULLIF(ticket, 0) AS ticket, \
+     NULLIF(settled_seq, 0) AS settled_seq, CAST(idempotency_key AS CHAR) AS used_key, \
+     CAST(payment_id AS CHAR) AS payment, \
+     CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', expires_at) DIV 1000 AS SIGNED) AS due_ms, \
+     CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', updated_at) DIV 1000 AS SIGNED) AS moved_ms \
+     FROM orders WHERE voucher_id = ?";
+
+#[derive(sqlx::FromRow)]
+struct OrderRow {
+    id: u64,
+    user_id: u64,
+    quantity: u32,
+    status: String,
+    reason: Option<String>,
+    ticket: Option<u64>,
+    settled_seq: Option<u64>,
+    used_key: Option<String>,
+    payment: Option<String>,
+    due_ms: Option<i64>,
+    moved_ms: i64,
+}
+
+impl OrderRow {
+    fn facts(self, voucher: VoucherId) -> (OrderId, OrderFacts) {
+        let row = RowFacts {
+            key: self.used_key,
+            payment: self.payment,
+            due_ms: self.due_ms,
+            moved_ms: self.moved_ms,
+        };
+        let order = OrderFacts {
+            voucher,
+            buyer: BuyerId::new(self.user_id),
+            quantity: self.quantity,
+            status: status_of(&self.status),
+            reason: self.reason,
+            shown: false,
+            ticket: self.ticket,
+            served_at: self.settled_seq,
+            row: Some(row),
+        };
+        (OrderId::new(self.id), order)
+    }
+}
+
 impl Ledger {
     /// Looks into a database.
     pub async fn connect(url: &str) -> Self {
@@ -61,7 +111,7 @@ impl Ledger {
             .connect(url)
             .await
             .expect("the ledger's database answers");
-        Self { pool }
+        Self { pool, gate: None }
     }
 
     /// Holds the lock on every partition's position, which each batch of a writer moves first.
@@ -108,40 +158,79 @@ impl Ledger {
         .await
     }
 
+    /// Whoever judges by this ledger judges by this gate as well.
+    #[must_use]
+    pub fn beside(mut self, gate_url: &str, namespace: &str) -> Self {
+        self.gate = Some((gate_url.to_owned(), namespace.to_owned()));
+        self
+    }
+
+    /// The gate that it belongs to, if that was said.
+    pub async fn gate(&self) -> Option<Gate> {
+        let (url, namespace) = self.gate.as_ref()?;
+        Some(Gate::connect(url, namespace).await)
+    }
+
     /// Every order of a voucher.
     pub async fn orders(&self, voucher: VoucherId) -> BTreeMap<OrderId, OrderFacts> {
-        type Row = (
-            u64,
-            u64,
-            u32,
-            String,
-            Option<String>,
-            Option<u64>,
-            Option<u64>,
-        );
-        let rows: Vec<Row> = sqlx::query_as(
-            "SELECT id, user_id, quantity, CAST(status AS CHAR), \
-             NULLIF(CAST(reason AS CHAR), ''), NULLIF(ticket, 0), NULLIF(settled_seq, 0) \
-             FROM orders WHERE voucher_id = ?",
+        let rows: Vec<OrderRow> = sqlx::query_as(ORDERS)
+            .bind(voucher.get())
+            .fetch_all(&self.pool)
+            .await
+            .expect("orders can be read");
+        rows.into_iter().map(|row| row.facts(voucher)).collect()
+    }
+
+    /// Money that came and money that goes back, of all vouchers.
+    pub async fn money(&self) -> MoneyFacts {
+        // Refunds last: whatever is written with a payment is seen.
+        let payments =
+            "SELECT CAST(payment_id AS CHAR), order_id, CAST(outcome AS CHAR) FROM payments";
+        let refunds =
+            "SELECT CAST(payment_id AS CHAR), order_id, CAST(reason AS CHAR) FROM refunds";
+        MoneyFacts {
+            payments: self.movements(payments).await,
+            refunds: self.movements(refunds).await,
+        }
+    }
+
+    async fn movements(&self, query: &'static str) -> BTreeMap<String, (OrderId, String)> {
+        let rows: Vec<(String, u64, String)> = sqlx::query_as(query)
+            .fetch_all(&self.pool)
+            .await
+            .expect("money can be read");
+        rows.into_iter()
+            .map(|(payment, order, what)| (payment, (OrderId::new(order), what)))
+            .collect()
+    }
+
+    /// What waits in the outboxes for those who are to be told.
+    pub async fn untold(&self, voucher: VoucherId) -> Untold {
+        let count = async |query| self.number(query, voucher.get()).await;
+        Untold {
+            updates: count("SELECT COUNT(*) FROM gate_updates WHERE voucher_id = ?").await,
+            events: count(
+                "SELECT COUNT(*) FROM event_outbox WHERE published = 0 AND voucher_id = ?",
+            )
+            .await,
+            refunds: count(
+                "SELECT COUNT(*) FROM refunds r JOIN orders o ON o.id = r.order_id \
+                 WHERE r.sent = 0 AND o.voucher_id = ?",
+            )
+            .await,
+        }
+    }
+
+    async fn parked_orders(&self, voucher: VoucherId) -> BTreeSet<OrderId> {
+        let orders: Vec<u64> = sqlx::query_scalar(
+            "SELECT order_id FROM parked_messages \
+             WHERE state = 'parked' AND order_id IS NOT NULL AND voucher_id = ?",
         )
         .bind(voucher.get())
         .fetch_all(&self.pool)
         .await
-        .expect("orders can be read");
-        let facts = |(id, user, quantity, status, reason, ticket, served_at): Row| {
-            let order = OrderFacts {
-                voucher,
-                buyer: BuyerId::new(user),
-                quantity,
-                status: status_of(&status),
-                reason,
-                shown: false,
-                ticket,
-                served_at,
-            };
-            (OrderId::new(id), order)
-        };
-        rows.into_iter().map(facts).collect()
+        .expect("parked messages can be read");
+        orders.into_iter().map(OrderId::new).collect()
     }
 
     /// The ledger's own counters of a voucher.
@@ -168,10 +257,14 @@ impl Ledger {
                 voucher.get(),
             )
             .await;
+        let retired = "SELECT COUNT(*) FROM vouchers WHERE retired_at IS NOT NULL AND id = ?";
         HeldFacts {
             total,
             stock,
             parked,
+            parked_orders: self.parked_orders(voucher).await,
+            untold: self.untold(voucher).await,
+            retired: self.number(retired, voucher.get()).await > 0,
             units: rows
                 .into_iter()
                 .map(|(user, units)| (BuyerId::new(user), units))

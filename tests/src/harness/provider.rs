@@ -2,16 +2,19 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use seckill_domain::OrderId;
+use seckill_domain::{BuyerId, OrderId};
 use seckill_http::NoticeKey;
 use serde_json::{Value, json};
 
 use super::answer::Reply;
 use super::call::Call;
+use super::history::{Asked, Told};
 use super::shop::{Shop, payment_id};
 
 /// The setting of the secret that the provider signs with.
 pub const PAYMENTS_SECRET: &str = "SECKILL_PAYMENTS_SECRET";
+/// The provider in a history: no buyer has this id.
+const PROVIDER: BuyerId = BuyerId::new(0);
 /// The provider's secret.
 pub(super) const SECRET: &str = "provider-secret-provider-secret-0123456789";
 
@@ -83,7 +86,21 @@ impl Notice {
 impl Shop {
     /// The provider says that money moved.
     pub async fn hear(&self, notice: &Notice) -> Reply {
-        self.ask(notice.call()).await
+        let begun = self.history().now();
+        let reply = self.ask(notice.call()).await;
+        let told = match reply.status {
+            200 => Told::Done,
+            status => Told::Refused {
+                status,
+                code: reply.code().to_owned(),
+            },
+        };
+        let payment = notice.body["payment_id"].as_str().unwrap_or_default();
+        let asked = Asked::Notice {
+            payment: payment.to_owned(),
+        };
+        self.history().record(begun, PROVIDER, asked, told);
+        reply
     }
 
     /// Every refund record of an order, newest first.

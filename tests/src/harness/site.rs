@@ -218,9 +218,18 @@ impl Site {
         Gate::connect(&url, &self.real().namespace).await
     }
 
-    /// A look into the ledger.
+    /// The same ledger, of a deployment that has moved to another Redis of this machine.
+    pub async fn ledger_beside(&self, port: u16) -> Ledger {
+        let url = format!("redis://127.0.0.1:{port}");
+        let ledger = self.ledger().await;
+        ledger.beside(&url, &self.real().namespace)
+    }
+
+    /// A look into the ledger, beside its gate.
     pub async fn ledger(&self) -> Ledger {
-        Ledger::connect(self.real().database.url()).await
+        let real = self.real();
+        let ledger = Ledger::connect(real.database.url()).await;
+        ledger.beside(&real.redis_url, &real.namespace)
     }
 
     /// A look into the ledger, if there is one to look into.

@@ -114,8 +114,8 @@ async fn stops(process: &Process, load: &Load, voucher: VoucherId, code: &str) -
 
 async fn steering_keeps_every_count(site: Site) {
     let process = site.start().await;
-    let shop = process.shop();
     let history = Arc::new(History::default());
+    let shop = process.shop().writing(&history);
     let voucher = shop.sell(&Offer::of(5_000)).await;
     let load = Load::start(&[process.shop()], &history, voucher, 8);
     for _ in 0..2 {

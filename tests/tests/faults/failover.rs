@@ -120,8 +120,8 @@ async fn f13_a_replica_that_is_behind_is_promoted() {
     sells(&sale.load, 50).await;
     sale.load.stop().await;
     shop.balanced(sale.voucher).await;
-    let new = replica.gate(&scene).await;
-    let verdict = scene.judged_at(&sale.process, &[sale.voucher], &new).await;
+    let new = replica.server.port();
+    let verdict = scene.judged_at(&sale.process, &[sale.voucher], new).await;
     row.held(&verdict);
 }
 
@@ -146,7 +146,7 @@ async fn f14_the_old_primary_is_back_and_is_still_written_to() {
     scene.redis.aim_at(replica.server.port());
     scene.redis.cut();
     row.struck("a partition with a primary on each side", in_flight);
-    let (old, new) = (scene.gate().await, replica.gate(&scene).await);
+    let old = scene.gate().await;
     sells(&sale.load, 50).await;
     sale.load.stop().await;
 
@@ -169,7 +169,8 @@ async fn f14_the_old_primary_is_back_and_is_still_written_to() {
     old_way.cut();
     sells(&old_load, 50).await;
     old_load.stop().await;
-    let verdict = scene.judged_at(&sale.process, &[sale.voucher], &new).await;
+    let new = replica.server.port();
+    let verdict = scene.judged_at(&sale.process, &[sale.voucher], new).await;
     row.held_with_rejections(&verdict);
 }
 
@@ -220,7 +221,8 @@ async fn f14_both_sides_sell_the_last_units() {
         insist(&here, voucher, who, None)
     })
     .await;
-    let verdict = scene.judged_at(&process, &[voucher], &new).await;
+    let new = replica.server.port();
+    let verdict = scene.judged_at(&process, &[voucher], new).await;
     assert_eq!(verdict.live_orders(voucher), UNITS as usize);
     row.held_with_rejections(&verdict);
 }

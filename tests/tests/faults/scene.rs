@@ -109,8 +109,8 @@ impl Scene {
 
     /// The checker's verdict, once all is quiet.
     pub(crate) async fn judged(&self, process: &Process, vouchers: &[VoucherId]) -> Verdict {
-        let gate = self.gate().await;
-        self.judged_at(process, vouchers, &gate).await
+        let port = self.site.servers().redis.port();
+        self.judged_at(process, vouchers, port).await
     }
 
     /// The same, of a deployment that has moved to another Redis.
@@ -118,11 +118,11 @@ impl Scene {
         &self,
         process: &Process,
         vouchers: &[VoucherId],
-        gate: &Gate,
+        port: u16,
     ) -> Verdict {
         offered(process).await;
-        drained(gate).await;
-        let ledger = self.ledger().await;
+        drained(&self.site.gate_at(port).await).await;
+        let ledger = self.site.ledger_beside(port).await;
         audit(&process.shop(), &self.history, vouchers, Some(&ledger)).await
     }
 }

@@ -3,18 +3,22 @@
 //! [`judge`] is a pure function over a [`History`] and [`Facts`], so that it can be tested by
 //! planting what must be found. [`audit`] waits until all is quiet, asks, and judges.
 
+mod changes;
+mod contract;
+mod gate;
+mod money;
 mod orders;
 mod units;
 mod waitlist;
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt as _};
 use seckill_domain::invariants::InvariantId;
 use seckill_domain::{OrderId, OrderStatus, VoucherId};
 
-use super::facts::Facts;
+use super::facts::{Facts, Untold};
 use super::history::{Event, History};
 use super::ledger::Ledger;
 use super::shop::Shop;
@@ -22,19 +26,33 @@ use super::wait::eventually;
 
 /// How long a deployment may take to come to rest after the last fault has healed.
 const QUIET_WITHIN: Duration = Duration::from_mins(1);
+/// Between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// A promise that was broken.
+/// What every run is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// One of the promises.
+    Promise(InvariantId),
+    /// Every answer is one that the contract has for the call.
+    Contract,
+}
+
+/// Something that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
-    pub promise: InvariantId,
+    /// What.
+    pub broken: Rule,
     /// How.
     pub how: String,
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.promise, self.how)
+        match self.broken {
+            Rule::Promise(promise) => write!(f, "{promise}: {}", self.how),
+            Rule::Contract => write!(f, "contract: {}", self.how),
+        }
     }
 }
 
@@ -87,6 +105,10 @@ pub fn judge(history: &[Event], facts: &Facts) -> Verdict {
     units::judge(facts, &mut violations);
     orders::judge(history, facts, &mut violations);
     waitlist::judge(history, facts, &mut violations);
+    gate::judge(history, facts, &mut violations);
+    money::judge(history, facts, &mut violations);
+    changes::judge(history, facts, &mut violations);
+    contract::judge(history, &mut violations);
     let granted = orders::granted(history);
     let rejected = granted
         .iter()
@@ -130,7 +152,28 @@ pub async fn settle(shop: &Shop, history: &History, vouchers: &[VoucherId]) {
     }
 }
 
-/// Waits until all is quiet, asks the service and the ledger, and judges. Not while payment windows
+/// Waits until the outboxes are empty, nothing is pending, and what is on sale is at the gate, for a
+/// while: whether that is so is for the checker to say.
+async fn at_rest(ledger: &Ledger, vouchers: &[VoucherId]) {
+    let gate = ledger.gate().await;
+    let begun = Instant::now();
+    for voucher in vouchers {
+        while begun.elapsed() < QUIET_WITHIN {
+            let held = ledger.held(*voucher).await;
+            let at_the_gate = match &gate {
+                Some(gate) => gate.facts(*voucher).await,
+                None => break,
+            };
+            let sound = at_the_gate.map_or(held.retired, |facts| facts.pending.is_empty());
+            if sound && held.untold == Untold::default() {
+                break;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+/// Waits until all is quiet, asks the service, the ledger and the gate, and judges. Not while payment windows
 /// are about to end: the questions are not asked in one moment.
 pub async fn audit(
     shop: &Shop,
@@ -139,6 +182,9 @@ pub async fn audit(
     ledger: Option<&Ledger>,
 ) -> Verdict {
     settle(shop, history, vouchers).await;
+    if let Some(ledger) = ledger {
+        at_rest(ledger, vouchers).await;
+    }
     let facts = Facts::gather(shop, history, vouchers, ledger).await;
     judge(&history.events(), &facts)
 }

@@ -1,12 +1,13 @@
 //! Promises about orders: what a buyer was told, and what he has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use seckill_domain::invariants::InvariantId;
 use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 
-use super::Violation;
 use super::units::may_become;
+use super::{Rule, Violation};
 use crate::harness::answer::Purchase;
 use crate::harness::facts::Facts;
 use crate::harness::history::{Asked, Event, Told};
@@ -34,11 +35,11 @@ pub(super) fn judge(history: &[Event], facts: &Facts, violations: &mut Vec<Viola
 fn no_silent_loss(history: &[Event], facts: &Facts, violations: &mut Vec<Violation>) {
     let mut told: BTreeMap<(OrderId, BuyerId), bool> = BTreeMap::new();
     for event in history {
-        if let Told::Purchase(answer) = &event.told
-            && let Some(order) = answer.order()
-        {
+        if let Told::Purchase(answer) = &event.told {
             let holds = !matches!(answer, Purchase::Waitlisted { .. });
-            *told.entry((order, event.buyer)).or_default() |= holds;
+            for order in answer.orders() {
+                *told.entry((order, event.buyer)).or_default() |= holds;
+            }
         }
     }
     for ((order, buyer), told_units) in told {
@@ -59,7 +60,7 @@ fn no_silent_loss(history: &[Event], facts: &Facts, violations: &mut Vec<Violati
         };
         let how = format!("order {order}, told to buyer {buyer}, {how}");
         violations.push(Violation {
-            promise: InvariantId::NoSilentLoss,
+            broken: Rule::Promise(InvariantId::NoSilentLoss),
             how,
         });
     }
@@ -69,15 +70,15 @@ fn no_silent_loss(history: &[Event], facts: &Facts, violations: &mut Vec<Violati
 fn one_owner(history: &[Event], violations: &mut Vec<Violation>) {
     let mut owners: BTreeMap<OrderId, BTreeSet<BuyerId>> = BTreeMap::new();
     for event in history {
-        if let Told::Purchase(answer) = &event.told
-            && let Some(order) = answer.order()
-        {
-            owners.entry(order).or_default().insert(event.buyer);
+        if let Told::Purchase(answer) = &event.told {
+            for order in answer.orders() {
+                owners.entry(order).or_default().insert(event.buyer);
+            }
         }
     }
     for (order, buyers) in owners.iter().filter(|(_, buyers)| buyers.len() > 1) {
         violations.push(Violation {
-            promise: InvariantId::Once,
+            broken: Rule::Promise(InvariantId::Once),
             how: format!("order {order} was given to {buyers:?}"),
         });
     }
@@ -96,6 +97,11 @@ fn ends_stay(history: &[Event], facts: &Facts, violations: &mut Vec<Violation>) 
             Told::Refused { code, .. } => match code.as_str() {
                 "order_expired" => OrderStatus::Expired,
                 "order_paid" => OrderStatus::Paid,
+                "order_refunded" => OrderStatus::Refunded,
+                "order_rejected" => OrderStatus::Rejected,
+                // Whoever gave up a place has an order that was withdrawn.
+                "order_cancelled" if given_up(facts, *order) => continue,
+                "order_cancelled" => OrderStatus::Cancelled,
                 _ => continue,
             },
             _ => continue,
@@ -107,11 +113,18 @@ fn ends_stay(history: &[Event], facts: &Facts, violations: &mut Vec<Violation>) 
         let due = told == OrderStatus::Expired && found.status == OrderStatus::PendingPayment;
         if !due && !may_become(told, found.status) {
             violations.push(Violation {
-                promise: InvariantId::PaidXorExpired,
+                broken: Rule::Promise(InvariantId::PaidXorExpired),
                 how: format!("order {order} was {told:?} and is {:?}", found.status),
             });
         }
     }
+}
+
+fn given_up(facts: &Facts, order: OrderId) -> bool {
+    facts
+        .orders
+        .get(&order)
+        .is_some_and(|found| found.status == OrderStatus::Withdrawn)
 }
 
 /// I9: a key stands for one order; and without a key, a buyer at his limit gets the one he has.
@@ -133,6 +146,7 @@ fn idempotent(history: &[Event], facts: &Facts, violations: &mut Vec<Violation>)
             by_key.entry(same).or_default().insert(order);
         }
     }
+    remembered(history, violations);
     for ((voucher, buyer, key), mut orders) in by_key {
         if key.is_none() {
             let one_each = facts
@@ -150,9 +164,48 @@ fn idempotent(history: &[Event], facts: &Facts, violations: &mut Vec<Violation>)
         }
         if orders.len() > 1 {
             violations.push(Violation {
-                promise: InvariantId::Idempotent,
+                broken: Rule::Promise(InvariantId::Idempotent),
                 how: format!("buyer {buyer} asked for {voucher} with key {key:?}, got {orders:?}"),
             });
         }
+    }
+}
+
+/// A key whose order was told is never answered with another order that its buyer has.
+fn remembered(history: &[Event], violations: &mut Vec<Violation>) {
+    let mut first: BTreeMap<(VoucherId, BuyerId, &str), (OrderId, Duration)> = BTreeMap::new();
+    for event in history {
+        if let Some((same, answer)) = keyed(event)
+            && let Purchase::Granted { order, .. } | Purchase::Waitlisted { order, .. } = answer
+        {
+            let told = first.entry(same).or_insert((*order, event.ended));
+            told.1 = told.1.min(event.ended);
+        }
+    }
+    for event in history {
+        if let Some((same, Purchase::AlreadyHeld { order, .. })) = keyed(event)
+            && let Some((told, since)) = first.get(&same)
+            && event.begun > *since
+            && order != told
+        {
+            violations.push(Violation {
+                broken: Rule::Promise(InvariantId::Idempotent),
+                how: format!("key {same:?} was order {told}, and then order {order}"),
+            });
+        }
+    }
+}
+
+fn keyed(event: &Event) -> Option<((VoucherId, BuyerId, &str), &Purchase)> {
+    match (&event.asked, &event.told) {
+        (
+            Asked::Purchase {
+                voucher,
+                key: Some(key),
+                ..
+            },
+            Told::Purchase(answer),
+        ) => Some(((*voucher, event.buyer, key), answer)),
+        _ => None,
     }
 }

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use seckill_domain::invariants::{self, InvariantId};
 use seckill_domain::{BuyerId, OrderStatus, VoucherId};
 
-use super::Violation;
+use super::{Rule, Violation};
 use crate::harness::facts::{Facts, HeldFacts, OrderFacts, VoucherFacts};
 
 pub(super) fn judge(facts: &Facts, violations: &mut Vec<Violation>) {
     for (voucher, known) in &facts.vouchers {
         let mut broken = |promise, how: String| {
             let how = format!("voucher {voucher}: {how}");
-            violations.push(Violation { promise, how });
+            let broken = Rule::Promise(promise);
+            violations.push(Violation { broken, how });
         };
         balance(known, &mut broken);
         let orders: Vec<&OrderFacts> = orders_of(facts, *voucher).collect();

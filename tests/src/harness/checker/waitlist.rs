@@ -6,7 +6,7 @@ use std::time::Duration;
 use seckill_domain::invariants::{self, InvariantId};
 use seckill_domain::{BuyerId, OrderId, OrderStatus, Ticket, VoucherId};
 
-use super::Violation;
+use super::{Rule, Violation};
 use crate::harness::answer::Purchase;
 use crate::harness::facts::Facts;
 use crate::harness::history::{Asked, Event, Told};
@@ -22,7 +22,7 @@ pub(super) fn judge(history: &[Event], facts: &Facts, violations: &mut Vec<Viola
     for voucher in facts.vouchers.keys() {
         let mut broken = |how: String| {
             violations.push(Violation {
-                promise: InvariantId::FairWaitlist,
+                broken: Rule::Promise(InvariantId::FairWaitlist),
                 how: format!("voucher {voucher}: {how}"),
             });
         };
@@ -30,6 +30,7 @@ pub(super) fn judge(history: &[Event], facts: &Facts, violations: &mut Vec<Viola
         let joined = joined(history, *voucher);
         overtaken(&joined, facts, &mut broken);
         jumped(history, &joined, facts, *voucher, &mut broken);
+        stayed(history, *voucher, facts, &mut broken);
     }
 }
 
@@ -86,6 +87,32 @@ fn overtaken(joined: &[Joined], facts: &Facts, broken: &mut impl FnMut(String)) 
                 broken(format!(
                     "order {} came after {}, which waits, and was served",
                     late.order, early.order
+                ));
+            }
+        }
+    }
+}
+
+/// Whoever was told that he has left does not wait, and is not served, with the place that he had.
+fn stayed(history: &[Event], voucher: VoucherId, facts: &Facts, broken: &mut impl FnMut(String)) {
+    let gone = history.iter().filter(|event| {
+        matches!(&event.asked, Asked::Leave { voucher: of } if *of == voucher)
+            && event.told == Told::Done
+    });
+    for leave in gone {
+        let mine = history
+            .iter()
+            .filter(|event| event.buyer == leave.buyer && event.ended <= leave.begun);
+        for event in mine {
+            if let Asked::Purchase { voucher: of, .. } = &event.asked
+                && *of == voucher
+                && let Told::Purchase(Purchase::Waitlisted { order, .. }) = &event.told
+                && let Some(found) = facts.orders.get(order)
+                && (found.is_live() || found.status == OrderStatus::Waiting)
+            {
+                broken(format!(
+                    "buyer {} left, and his order {order} is {:?}",
+                    leave.buyer, found.status
                 ));
             }
         }

@@ -265,6 +265,7 @@ impl Story {
             tally: balance.tally,
             holds: balance.holds,
             held: Some(held),
+            gate: None,
         };
         facts.vouchers.insert(self.voucher.id, known);
         facts
@@ -297,6 +298,7 @@ impl Story {
             shown: true,
             ticket: view.order.ticket.map(seckill_domain::Ticket::get),
             served_at: served.map(|event| event.id.get()),
+            row: None,
         })
     }
 

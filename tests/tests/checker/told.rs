@@ -1,148 +1,12 @@
-//! The checker, tested: a sound history is sound, and each planted wrong is found, by its name.
+//! What was told against what there is: each planted wrong is found, by its name.
 
-use std::time::Duration;
+use seckill_domain::OrderStatus;
+use seckill_domain::invariants::InvariantId;
+use seckill_tests::harness::{Asked, Event, Purchase, Rule, Told, judge};
 
-use seckill_domain::invariants::{InvariantId, Tally};
-use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
-use seckill_tests::harness::{
-    Asked, Event, Facts, HeldFacts, OrderFacts, Purchase, Told, VoucherFacts, judge,
+use crate::run::{
+    DUE_MS, VOUCHER, bought, broken_by, buyer, event, granted, order, sound, stage, stored, voucher,
 };
-
-const VOUCHER: VoucherId = VoucherId::new(7);
-
-fn order(number: u64) -> OrderId {
-    OrderId::new(1_000 + number)
-}
-
-fn buyer(number: u64) -> BuyerId {
-    BuyerId::new(number)
-}
-
-fn event(at: u64, buyer: BuyerId, asked: Asked, told: Told) -> Event {
-    Event {
-        begun: Duration::from_millis(at * 10),
-        ended: Duration::from_millis(at * 10 + 5),
-        buyer,
-        asked,
-        told,
-    }
-}
-
-fn bought(at: u64, number: u64, answer: Purchase) -> Event {
-    let asked = Asked::Purchase {
-        voucher: VOUCHER,
-        quantity: 1,
-        key: None,
-    };
-    event(at, buyer(number), asked, Told::Purchase(answer))
-}
-
-fn granted(number: u64) -> Purchase {
-    Purchase::Granted {
-        order: order(number),
-        status: OrderStatus::Queued,
-    }
-}
-
-fn waitlisted(number: u64, position: u64) -> Purchase {
-    Purchase::Waitlisted {
-        order: order(number),
-        position,
-        joined: true,
-    }
-}
-
-fn stored(number: u64, status: OrderStatus) -> OrderFacts {
-    OrderFacts {
-        voucher: VOUCHER,
-        buyer: buyer(number),
-        quantity: 1,
-        status,
-        reason: None,
-        shown: true,
-        ticket: None,
-        served_at: None,
-    }
-}
-
-/// Three units, three holders of whom one has paid, and two who wait; one waited and was served.
-fn sound() -> (Vec<Event>, Facts) {
-    let history = vec![
-        bought(1, 1, granted(1)),
-        bought(2, 2, granted(2)),
-        bought(3, 3, granted(3)),
-        bought(4, 4, waitlisted(4, 1)),
-        bought(5, 5, waitlisted(5, 2)),
-        bought(6, 6, waitlisted(6, 3)),
-        event(
-            7,
-            buyer(1),
-            Asked::Pay {
-                order: order(1),
-                payment: "p".to_owned(),
-            },
-            Told::Order(OrderStatus::Paid),
-        ),
-        event(
-            8,
-            buyer(2),
-            Asked::Cancel { order: order(2) },
-            Told::Order(OrderStatus::Cancelled),
-        ),
-    ];
-    let mut facts = Facts::default();
-    let stages = [
-        (1, OrderStatus::Paid),
-        (2, OrderStatus::Cancelled),
-        (3, OrderStatus::PendingPayment),
-        (4, OrderStatus::PendingPayment),
-        (5, OrderStatus::Waiting),
-        (6, OrderStatus::Waiting),
-    ];
-    for (number, status) in stages {
-        facts.orders.insert(order(number), stored(number, status));
-    }
-    for (number, served_at) in [(4, Some(20)), (5, None), (6, None)] {
-        let seat = facts.orders.get_mut(&order(number)).unwrap();
-        (seat.ticket, seat.served_at) = (Some(number), served_at);
-    }
-    let voucher = VoucherFacts {
-        limit: 1,
-        tally: Tally {
-            total: 3,
-            awaiting_payment: 2,
-            paid: 1,
-            ..Tally::default()
-        },
-        holds: true,
-        held: Some(HeldFacts {
-            total: 3,
-            stock: 0,
-            parked: 0,
-            units: [1, 3, 4].map(|number| (buyer(number), 1)).into(),
-        }),
-    };
-    facts.vouchers.insert(VOUCHER, voucher);
-    (history, facts)
-}
-
-/// The promises that the checker finds broken after this was done to a sound run.
-fn broken_by(plant: impl FnOnce(&mut Vec<Event>, &mut Facts)) -> Vec<InvariantId> {
-    let (mut history, mut facts) = sound();
-    plant(&mut history, &mut facts);
-    let verdict = judge(&history, &facts);
-    let mut broken: Vec<InvariantId> = verdict.violations.iter().map(|v| v.promise).collect();
-    broken.dedup();
-    broken
-}
-
-fn voucher(facts: &mut Facts) -> &mut VoucherFacts {
-    facts.vouchers.get_mut(&VOUCHER).unwrap()
-}
-
-fn stage(facts: &mut Facts, number: u64) -> &mut OrderStatus {
-    &mut facts.orders.get_mut(&order(number)).unwrap().status
-}
 
 #[test]
 fn a_sound_run_is_sound() {
@@ -285,11 +149,13 @@ fn a_queue_jump_is_found() {
     let wrong_order = broken_by(|_, facts| {
         let late = facts.orders.get_mut(&order(5)).unwrap();
         (late.status, late.served_at) = (OrderStatus::Expired, Some(10));
+        late.row.as_mut().unwrap().moved_ms = DUE_MS;
     });
     assert_eq!(wrong_order, [InvariantId::FairWaitlist]);
     // Somebody new is served while others wait.
     let pushed_in = broken_by(|history, facts| {
         history.push(bought(9, 8, granted(8)));
+        history.push(gives_up(8, 8));
         facts
             .orders
             .insert(order(8), stored(8, OrderStatus::Cancelled));
@@ -301,6 +167,7 @@ fn a_queue_jump_is_found() {
         lost.told = Told::Nothing;
         history.insert(0, lost);
         history.push(bought(9, 8, granted(8)));
+        history.push(gives_up(8, 8));
         facts
             .orders
             .insert(order(8), stored(8, OrderStatus::Cancelled));
@@ -320,6 +187,12 @@ fn two_orders_for_one_request_are_found() {
     let by_key = broken_by(|history, facts| {
         history.push(keyed(9, 8, granted(8)));
         history.push(keyed(10, 8, granted(9)));
+        history.extend([
+            gives_up(8, 8),
+            gives_up(8, 9),
+            gives_up(5, 5),
+            gives_up(6, 6),
+        ]);
         for number in [8, 9] {
             let mut order_facts = stored(8, OrderStatus::Cancelled);
             order_facts.buyer = buyer(8);
@@ -337,4 +210,148 @@ fn two_orders_for_one_request_are_found() {
             .insert(order(8), stored(3, OrderStatus::PendingPayment));
     });
     assert!(at_limit.contains(&InvariantId::Idempotent), "{at_limit:?}");
+}
+
+#[test]
+fn an_order_that_ended_by_nobodys_wish_is_found() {
+    let cancelled = |asked: bool| {
+        broken_by(move |history, facts| {
+            *stage(facts, 3) = OrderStatus::Cancelled;
+            let voucher = voucher(facts);
+            (voucher.tally.awaiting_payment, voucher.tally.free) = (1, 1);
+            let held = voucher.held.as_mut().unwrap();
+            held.stock = 1;
+            held.units.remove(&buyer(3));
+            if asked {
+                // Nobody knows whether it was heard.
+                history.push(gives_up(3, 3));
+            }
+        })
+    };
+    assert_eq!(cancelled(false), [InvariantId::PaidXorExpired]);
+    assert_eq!(cancelled(true), []);
+    let withdrawn = broken_by(|_, facts| *stage(facts, 6) = OrderStatus::Withdrawn);
+    assert_eq!(withdrawn, [InvariantId::PaidXorExpired]);
+    let revived = broken_by(|history, _| {
+        let asked = Asked::Pay {
+            order: order(3),
+            payment: "p".to_owned(),
+        };
+        let told = refused(409, "order_cancelled");
+        history.push(event(9, buyer(3), asked, told));
+    });
+    assert_eq!(revived, [InvariantId::PaidXorExpired]);
+}
+
+#[test]
+fn an_end_before_its_time_is_found() {
+    let expired = |moved_ms: i64| {
+        broken_by(move |_, facts| {
+            let early = facts.orders.get_mut(&order(3)).unwrap();
+            early.status = OrderStatus::Expired;
+            early.row.as_mut().unwrap().moved_ms = moved_ms;
+            let voucher = voucher(facts);
+            (voucher.tally.awaiting_payment, voucher.tally.free) = (1, 1);
+            let held = voucher.held.as_mut().unwrap();
+            held.stock = 1;
+            held.units.remove(&buyer(3));
+        })
+    };
+    assert_eq!(expired(DUE_MS - 1), [InvariantId::PaidXorExpired]);
+    assert_eq!(expired(DUE_MS), []);
+}
+
+#[test]
+fn a_place_that_was_given_up_and_is_served_is_found() {
+    let left = |at: u64, status: OrderStatus| {
+        broken_by(move |history, facts| {
+            let asked = Asked::Leave { voucher: VOUCHER };
+            history.push(event(at, buyer(6), asked, Told::Done));
+            *stage(facts, 6) = status;
+        })
+    };
+    assert_eq!(left(9, OrderStatus::Withdrawn), []);
+    assert_eq!(left(9, OrderStatus::Waiting), [InvariantId::FairWaitlist]);
+    let served = left(9, OrderStatus::PendingPayment);
+    assert!(served.contains(&InvariantId::FairWaitlist), "{served:?}");
+    // He left before he came.
+    assert_eq!(left(1, OrderStatus::Waiting), []);
+}
+
+#[test]
+fn a_key_that_is_forgotten_is_found() {
+    let then = |second: Purchase| {
+        broken_by(move |history, facts| {
+            let keyed = |at, answer| {
+                let mut event = bought(at, 3, answer);
+                if let Asked::Purchase { key, .. } = &mut event.asked {
+                    *key = Some("once".to_owned());
+                }
+                event
+            };
+            history[2] = keyed(3, granted(3));
+            history.push(keyed(9, second));
+            let mut older = stored(3, OrderStatus::Withdrawn);
+            older.buyer = buyer(3);
+            facts.orders.insert(order(8), older);
+            history.push(gives_up(3, 8));
+        })
+    };
+    assert_eq!(then(granted(3)), []);
+    let held = |number: u64| Purchase::AlreadyHeld {
+        order: order(number),
+        orders: vec![order(number)],
+    };
+    assert_eq!(then(held(3)), []);
+    let forgotten = then(held(8));
+    assert!(
+        forgotten.contains(&InvariantId::Idempotent),
+        "{forgotten:?}"
+    );
+}
+
+/// Whatever is broken, nobody is told what the contract does not know.
+#[test]
+fn an_answer_without_a_contract_is_found() {
+    let rules = |asked: Asked, told: Told| -> Vec<Rule> {
+        let (mut history, facts) = sound();
+        history.push(event(9, buyer(3), asked, told));
+        let verdict = judge(&history, &facts);
+        verdict
+            .violations
+            .iter()
+            .map(|found| found.broken)
+            .collect()
+    };
+    let look = || Asked::Look { order: order(3) };
+    for (status, code) in [(500, "internal"), (502, ""), (409, "sold_out"), (503, "")] {
+        let found = rules(look(), refused(status, code));
+        assert_eq!(found, [Rule::Contract], "{status} {code}");
+    }
+    assert_eq!(rules(look(), refused(503, "unavailable")), []);
+    assert_eq!(rules(look(), refused(404, "order_not_found")), []);
+    let buy = || bought(9, 3, granted(3)).asked;
+    let purchase = |status, code: &str| {
+        Told::Purchase(Purchase::Refused {
+            status,
+            code: code.to_owned(),
+        })
+    };
+    assert_eq!(rules(buy(), purchase(500, "internal")), [Rule::Contract]);
+    assert_eq!(rules(buy(), purchase(410, "closed")), []);
+}
+
+/// A buyer wants an order no more.
+fn gives_up(who: u64, number: u64) -> Event {
+    let asked = Asked::Cancel {
+        order: order(number),
+    };
+    event(11, buyer(who), asked, Told::Nothing)
+}
+
+fn refused(status: u16, code: &str) -> Told {
+    Told::Refused {
+        status,
+        code: code.to_owned(),
+    }
 }

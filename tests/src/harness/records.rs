@@ -1,0 +1,167 @@
+//! What the two books say behind the service's back: the gate in Redis, and money and keys in MySQL.
+
+use std::collections::BTreeMap;
+
+use seckill_domain::{BuyerId, OrderId, VoucherId};
+
+use super::gate::Gate;
+
+/// What the gate keeps of one voucher.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GateFacts {
+    /// Units that are free.
+    pub free: i64,
+    /// Who holds which orders, and how many units of each.
+    pub holders: BTreeMap<BuyerId, BTreeMap<OrderId, i64>>,
+    /// Who waits with which order, the head first.
+    pub waiters: Vec<(BuyerId, OrderId)>,
+    /// Which order a buyer's idempotency key stands for.
+    pub uses: BTreeMap<(BuyerId, String), OrderId>,
+    /// Orders of entries that were delivered to a consumer and not acknowledged.
+    pub pending: Vec<String>,
+}
+
+/// What only the ledger knows of an order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RowFacts {
+    /// The idempotency key that it was bought with.
+    pub key: Option<String>,
+    /// The provider's id of the payment that it was paid with.
+    pub payment: Option<String>,
+    /// The end of its payment window, in milliseconds of the database's clock.
+    pub due_ms: Option<i64>,
+    /// When it last moved on, by the same clock.
+    pub moved_ms: i64,
+}
+
+/// Money that came and money that goes back, by the provider's id of the payment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MoneyFacts {
+    /// For which order, and what became of it, in the words of the database: `paid`, or that it
+    /// goes back.
+    pub payments: BTreeMap<String, (OrderId, String)>,
+    /// For which order, and why.
+    pub refunds: BTreeMap<String, (OrderId, String)>,
+}
+
+impl Gate {
+    /// What it keeps of a voucher; `None` if that is not at the gate, or not open there.
+    pub async fn facts(&self, voucher: VoucherId) -> Option<GateFacts> {
+        let mark = format!(":v{voucher}:sale");
+        let keys = self.keys().await;
+        let sale = keys.keys().find(|name| name.ends_with(&mark))?;
+        let stem = sale.strip_suffix("sale").expect("its end");
+        let partition = stem.split(":v").next().expect("its beginning");
+        let mut now = redis::cmd("HMGET");
+        now.arg(sale).arg(&["epoch", "free"]);
+        let (opened, free): (Option<String>, Option<i64>) = self.run(&now).await;
+        let mut epoch = redis::cmd("HGET");
+        epoch.arg(format!("{partition}:meta")).arg("epoch");
+        let epoch: Option<String> = self.run(&epoch).await;
+        if opened.is_none() || opened != epoch {
+            return None;
+        }
+        let hash = async |piece: &str| -> BTreeMap<String, String> {
+            self.run(redis::cmd("HGETALL").arg(format!("{stem}{piece}")))
+                .await
+        };
+        let stream = format!("{partition}:stream:{}", epoch.unwrap_or_default());
+        Some(GateFacts {
+            free: free?,
+            holders: holders(&hash("holders").await),
+            waiters: self.waiters(stem, &hash("seats").await).await,
+            uses: uses(&hash("uses").await),
+            pending: self.pending_of(&stream, voucher).await,
+        })
+    }
+
+    async fn waiters(
+        &self,
+        stem: &str,
+        seats: &BTreeMap<String, String>,
+    ) -> Vec<(BuyerId, OrderId)> {
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(format!("{stem}waiters")).arg(0).arg(-1);
+        let turns: Vec<(String, f64)> = self.run(range.arg("WITHSCORES")).await;
+        let seat = |(buyer, ticket): (String, f64)| {
+            let order = seat(seats, &buyer, ticket);
+            let order = order.unwrap_or_else(|| panic!("buyer {buyer} waits without a seat"));
+            (buyer.parse().expect("a buyer"), order)
+        };
+        turns.into_iter().map(seat).collect()
+    }
+
+    /// Entries of a stream about this voucher that some consumer has and has not acknowledged.
+    async fn pending_of(&self, stream: &str, voucher: VoucherId) -> Vec<String> {
+        type Pending = (String, String, i64, i64);
+        type Entry = (String, BTreeMap<String, String>);
+        let mut found = Vec::new();
+        for (group, _) in self.pending(stream).await {
+            let mut pending = redis::cmd("XPENDING");
+            pending
+                .arg(stream)
+                .arg(&group)
+                .arg("-")
+                .arg("+")
+                .arg(10_000);
+            let pending: Vec<Pending> = self.run(&pending).await;
+            for (id, ..) in pending {
+                let mut range = redis::cmd("XRANGE");
+                let entries: Vec<Entry> = self.run(range.arg(stream).arg(&id).arg(&id)).await;
+                let decisions = entries.iter().filter_map(|(_, fields)| fields.get("d"));
+                let of_it = |decision: &&String| {
+                    decision.split(' ').nth(1) == Some(voucher.to_string().as_str())
+                };
+                found.extend(decisions.filter(of_it).cloned());
+            }
+        }
+        found
+    }
+}
+
+/// `order[:quantity[:p][:key]]` each, separated by spaces.
+fn holders(hash: &BTreeMap<String, String>) -> BTreeMap<BuyerId, BTreeMap<OrderId, i64>> {
+    let held = |token: &str| {
+        let mut parts = token.split(':');
+        let order = parts.next().expect("an order").parse().expect("an order");
+        let quantity = parts.next().map_or(1, |text| text.parse().expect("units"));
+        (order, quantity)
+    };
+    hash.iter()
+        .map(|(buyer, tokens)| {
+            let orders = tokens.split(' ').map(held).collect();
+            (buyer.parse().expect("a buyer"), orders)
+        })
+        .collect()
+}
+
+/// `buyer key`, and `g|w order quantity`.
+fn uses(hash: &BTreeMap<String, String>) -> BTreeMap<(BuyerId, String), OrderId> {
+    hash.iter()
+        .map(|(used, told)| {
+            let (buyer, key) = used.split_once(' ').expect("a buyer and his key");
+            let order = told.split(' ').nth(1).expect("an order");
+            let used = (buyer.parse().expect("a buyer"), key.to_owned());
+            (used, order.parse().expect("an order"))
+        })
+        .collect()
+}
+
+/// A block of sixteen turns has a line for each, `slot[:buyer] order[ quantity key]`, with the slot
+/// in hexadecimal.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a turn is a whole number below 2^53"
+)]
+fn seat(seats: &BTreeMap<String, String>, buyer: &str, ticket: f64) -> Option<OrderId> {
+    let ticket = ticket as u64;
+    let lines = seats.get(&(ticket / 16).to_string())?;
+    let slot = format!("{:x}", ticket % 16);
+    let line = |name: &str| {
+        let mut lines = lines.lines().map(|line| line.split(' '));
+        lines.find_map(|mut words| (words.next() == Some(name)).then(|| words.next())?)
+    };
+    let order = line(&format!("{slot}:{buyer}")).or_else(|| line(&slot))?;
+    order.parse().ok()
+}
