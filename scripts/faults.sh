@@ -13,13 +13,15 @@ if [ "${1:-}" = --long ]; then
     export SECKILL_TEST_AWAY_S=60 SECKILL_TEST_LOAD_S=600 SECKILL_TEST_PAIRS=100000
 fi
 export SECKILL_TEST_STACK=${SECKILL_TEST_STACK:-local}
+folder=${CARGO_TARGET_DIR:-target}/test-report
+rm -rf "$folder/fault-rows"
 scripts/setup.sh build servers faults
 
 status=0
 cargo test -p seckill-tests --test faults -- "$@" </dev/null || status=$?
 
 # The rows that are driven elsewhere, by target and name, as the matrix has them.
-others() { grep -o '"[a-z_]*::[a-z0-9_:]*"' tests/tests/faults/required.rs | tr -d '"' | grep -v '^faults::' | sort -u; }
+others() { grep -o '"[a-z_]*::[a-z0-9_:]*"' tests/src/matrix/required.rs | tr -d '"' | grep -v '^faults::' | sort -u; }
 if [ $# -eq 0 ]; then
     for target in $(others | cut -d: -f1 | sort -u); do
         mapfile -t names < <(others | sed -n "s/^$target:://p" | sed 's/.*:://')
@@ -27,7 +29,6 @@ if [ $# -eq 0 ]; then
     done
 fi
 
-folder=${CARGO_TARGET_DIR:-target}/test-report
 echo
 cat "$folder/faults.md"
 exit "$status"

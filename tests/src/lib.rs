@@ -4,4 +4,5 @@
 pub mod contract;
 pub mod controls;
 pub mod harness;
+pub mod matrix;
 pub mod stack;

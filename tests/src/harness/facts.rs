@@ -95,6 +95,8 @@ pub struct Facts {
     pub orders: BTreeMap<OrderId, OrderFacts>,
     /// Whether the gate was asked.
     pub gate_asked: bool,
+    /// Whether purchases alone were written down: who gave what up is not known then.
+    pub purchases_only: bool,
     /// Money that came and went, if the ledger was asked.
     pub money: Option<MoneyFacts>,
 }

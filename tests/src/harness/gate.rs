@@ -26,7 +26,6 @@ impl Gate {
         }
     }
 
-    /// The name of a key that belongs to no partition.
     /// The key of this name, outside of partitions.
     pub fn name(&self, piece: &str) -> String {
         format!("{}:{piece}", self.namespace)
@@ -80,6 +79,29 @@ impl Gate {
             (name, pending)
         };
         groups.iter().map(read).collect()
+    }
+
+    /// What was decided and is not known to be in the ledger, by the gate's own books.
+    pub async fn in_flight(&self) -> i64 {
+        let mut behind = 0;
+        let keys = self.keys().await.into_keys();
+        for meta in keys.filter(|name| name.ends_with(":meta")) {
+            let mut counts = redis::cmd("HMGET");
+            counts.arg(meta).arg(&["seq", "applied"]);
+            let (seq, applied): (Option<i64>, Option<i64>) = self.run(&counts).await;
+            behind += seq.unwrap_or(0) - applied.unwrap_or(0);
+        }
+        behind
+    }
+
+    /// Entries of all streams that were delivered to some consumer and not acknowledged.
+    pub async fn unacknowledged(&self) -> u64 {
+        let mut pending = 0;
+        for stream in self.keys_of_type("stream").await {
+            let groups = self.pending(&stream).await;
+            pending += groups.iter().map(|(_, count)| count).sum::<u64>();
+        }
+        pending
     }
 
     /// Whatever a voucher still has is gone.

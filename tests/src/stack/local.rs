@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::net::TcpListener;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rand::RngExt as _;
 use tempfile::TempDir;
@@ -77,6 +78,73 @@ impl PrivateStack {
         let started = start_on_some_port(recipe).await;
         started.unwrap_or_else(|error| panic!("{error}")).0
     }
+}
+
+impl PrivateStack {
+    /// Starts a Sentinel, alone, that watches the primary at this port of the machine, and promotes
+    /// a replica of it once it has not answered for so long. Whom it promotes it writes into the
+    /// file `promoted` of its folder, as a port.
+    pub async fn sentinel(&self, primary: u16, down_after: Duration) -> LocalServer {
+        let place = self.folder.path().canonicalize().expect("the folder");
+        let place = place.join("sentinel");
+        let recipe =
+            |port| sentinel_recipe(&self.programs.redis, &place, port, primary, down_after);
+        let started = start_on_some_port(recipe).await;
+        started.unwrap_or_else(|error| panic!("{error}")).0
+    }
+}
+
+fn sentinel_recipe(
+    program: &Path,
+    place: &Path,
+    port: u16,
+    primary: u16,
+    down_after: Duration,
+) -> Result<Recipe, String> {
+    let mut recipe = redis_recipe(program, place, port)?;
+    let folder = &recipe.folder;
+    let write = |name: &str, text: String| -> Result<PathBuf, String> {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(|error| error.to_string())?;
+        Ok(path)
+    };
+    let told = folder.join("promoted");
+    // Its seventh argument is the port of the new primary.
+    let script = write(
+        "told.sh",
+        format!(
+            "#!/bin/sh\necho \"$7\" > {0}.next && mv {0}.next {0}\n",
+            told.display()
+        ),
+    )?;
+    let mut rights = std::fs::metadata(&script)
+        .map_err(|error| error.to_string())?
+        .permissions();
+    rights.set_mode(0o755);
+    std::fs::set_permissions(&script, rights).map_err(|error| error.to_string())?;
+    let settings = write(
+        "sentinel.conf",
+        format!(
+            "port {port}\nbind 127.0.0.1\ndir {}\nlogfile {}\n\
+             sentinel monitor gate 127.0.0.1 {primary} 1\n\
+             sentinel down-after-milliseconds gate {}\n\
+             sentinel failover-timeout gate 10000\n\
+             sentinel client-reconfig-script gate {}\n",
+            folder.display(),
+            folder.join("log").display(),
+            down_after.as_millis(),
+            script.display(),
+        ),
+    )?;
+    recipe.args = [
+        settings.as_os_str(),
+        "--sentinel".as_ref(),
+        "--set-proc-title".as_ref(),
+        "no".as_ref(),
+    ]
+    .map(std::ffi::OsStr::to_owned)
+    .to_vec();
+    Ok(recipe)
 }
 
 async fn start_on_some_port(

@@ -1,6 +1,6 @@
 //! Asking a server who it is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sqlx::{Connection, Row};
@@ -57,11 +57,19 @@ async fn ask_redis(url: &str) -> redis::RedisResult<Identity> {
         .await
         .ok()
         .and_then(|pair| pair.into_iter().nth(1))
-        .map(PathBuf::from);
+        .map(PathBuf::from)
+        .or_else(|| folder_of_settings(&info));
     Ok(Identity {
         version: redis_version(&info),
         data_dir,
     })
+}
+
+/// A Sentinel has no CONFIG, and keeps its data in the file with its settings.
+fn folder_of_settings(info: &str) -> Option<PathBuf> {
+    let mut lines = info.lines();
+    let file = lines.find_map(|line| line.strip_prefix("config_file:"))?;
+    Some(Path::new(file.trim()).parent()?.to_owned())
 }
 
 fn redis_version(info: &str) -> String {

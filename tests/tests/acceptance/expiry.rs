@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId, OrderStatus};
 use seckill_tests::harness::{Offer, Process, Reply, Shop, Site, audit, buyers, crowd, eventually};
+use seckill_tests::matrix::Row;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -104,7 +105,11 @@ async fn latest_expiry(shop: &Shop) -> Duration {
 }
 
 async fn paying_and_expiring_at_once(site: Site) {
-    race_with_the_end(&site).await;
+    let mut row = Row::begin();
+    let raced = race_with_the_end(&site).await;
+    row.struck("orders are paid at the end of their windows", raced.len());
+    let paid = raced.iter().filter(|paid| **paid).count();
+    row.ended(&format!("{paid} paid, {} expired", raced.len() - paid));
 }
 
 #[tokio::test]
@@ -114,7 +119,8 @@ async fn paying_and_expiring_at_once_in_memory() {
 
 /// Buyers pay in the moment in which their windows end, a little before or after. Each order is
 /// paid or expired and not both, each buyer was told the truth, and what expired is free again.
-async fn race_with_the_end(site: &Site) {
+/// Returns who had paid.
+async fn race_with_the_end(site: &Site) -> Vec<bool> {
     let pairs: usize = match std::env::var(PAIRS) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{PAIRS}={text}")),
         Err(_) => 300,
@@ -152,15 +158,18 @@ async fn race_with_the_end(site: &Site) {
         },
     )
     .await;
+    let raced = told.iter().map(|(.., paid)| *paid).collect();
     crowd(told, 32, async |(order, who, paid)| {
         let status = if paid { "paid" } else { "expired" };
-        assert_eq!(shop.order(order, who).await.word("status"), status);
+        let seen = shop.order_past(order, who, &[]).await;
+        assert_eq!(seen.word("status"), status);
     })
     .await;
     eprintln!("{paid} of {all} paid");
     let ledger = site.ledger_if_real().await;
     let verdict = audit(&shop, shop.history(), &[voucher], ledger.as_ref()).await;
     verdict.assert_holds().assert_none_rejected();
+    raced
 }
 
 /// Whether the buyer was told that he has paid; else, that it is too late.

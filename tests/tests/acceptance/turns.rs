@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use seckill_tests::harness::{Offer, Shop, Site, audit, buyer, eventually};
+use seckill_tests::matrix::Row;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -23,6 +24,14 @@ async fn judged(site: &Site, shop: &Shop, voucher: VoucherId) {
     let ledger = site.ledger_if_real().await;
     let verdict = audit(shop, shop.history(), &[voucher], ledger.as_ref()).await;
     verdict.assert_holds().assert_none_rejected();
+}
+
+/// On real servers the row is driven, with so many who wait.
+fn drove(row: Option<Row>, by: &str, waiting: usize) {
+    if let Some(mut row) = row {
+        row.struck(by, waiting);
+        row.ended(&format!("{waiting} served in turn"));
+    }
 }
 
 async fn waits(shop: &Shop, order: OrderId, who: BuyerId) {
@@ -50,6 +59,7 @@ async fn five(shop: &Shop, voucher: VoucherId) -> Vec<(BuyerId, OrderId)> {
 }
 
 async fn whoever_left_is_passed_over(site: &Site) {
+    let row = site.is_real().then(Row::begin);
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(1).waitlist(5)).await;
     let mut holder = (buyer(), OrderId::new(0));
@@ -74,10 +84,12 @@ async fn whoever_left_is_passed_over(site: &Site) {
     }
     assert_eq!(shop.order(left, gone).await.word("status"), "withdrawn");
     judged(site, &shop, voucher).await;
+    drove(row, "one who waits leaves, and heads give up", seats.len());
 }
 
 /// Nobody pays: each head has his window and no more, and the next has a whole one of his own.
 async fn a_silent_head_delays_the_next_by_its_window(site: &Site) {
+    let row = site.is_real().then(Row::begin);
     let shop = site.shop();
     let offer = Offer::of(1).waitlist(5).payment_window_s(2);
     let voucher = shop.sell(&offer).await;
@@ -101,6 +113,7 @@ async fn a_silent_head_delays_the_next_by_its_window(site: &Site) {
         assert_eq!(shop.order(order, who).await.word("status"), "expired");
     }
     judged(site, &shop, voucher).await;
+    drove(row, "heads who never pay", seats.len());
 }
 
 /// A head that wants three, and somebody behind it who wants one.

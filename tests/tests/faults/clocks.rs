@@ -4,13 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
-use seckill_domain::{OrderStatus, VoucherId};
-use seckill_tests::harness::{Call, Load, Offer, Process, buyer};
+use seckill_domain::OrderStatus;
+use seckill_tests::harness::{Call, Offer, Process, buyer};
+use seckill_tests::matrix::Row;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
-use crate::row::Row;
-use crate::scene::{Scene, sells};
+use crate::scene::{Sale, Scene, sells};
 
 /// Where Debian puts it, by architecture, and others.
 const FOLDERS: [&str; 4] = [
@@ -92,34 +92,14 @@ async fn jumps(scene: &Scene, clock: &Clock, row: &mut Row, sale: &Sale, whose: 
     }
 }
 
-struct Sale {
-    process: Process,
-    voucher: VoucherId,
-    load: Load,
-}
-
-impl Sale {
-    async fn begin(scene: &Scene) -> Self {
-        let process = scene.start().await;
-        let voucher = process.shop().sell(&long_sale(20_000)).await;
-        let load = scene.load(&[&process], voucher, 8);
-        sells(&load, 30).await;
-        Self {
-            process,
-            voucher,
-            load,
-        }
-    }
-
-    /// Windows of a quarter of an hour: nobody has expired.
-    async fn end(self, scene: &Scene, row: Row) {
-        self.load.stop().await;
-        let verdict = scene.judged(&self.process, &[self.voucher]).await;
-        let orders = verdict.facts.orders.values();
-        let all = orders.filter(|order| order.voucher == self.voucher).count();
-        assert_eq!(verdict.live_orders(self.voucher), all);
-        row.held(&verdict);
-    }
+/// Windows of a quarter of an hour: nobody has expired.
+async fn ends(sale: Sale, scene: &Scene, row: Row) {
+    sale.load.stop().await;
+    let verdict = scene.judged(&sale.process, &[sale.voucher]).await;
+    let orders = verdict.facts.orders.values();
+    let all = orders.filter(|order| order.voucher == sale.voucher).count();
+    assert_eq!(verdict.live_orders(sale.voucher), all);
+    row.held(&verdict);
 }
 
 const NO_LIBRARY: &str = "no libfaketime on this machine: install the package faketime";
@@ -140,9 +120,8 @@ fn assert_far(right: i64, far: i64) {
 /// The clock of a process of the service.
 #[tokio::test]
 async fn f26_the_clock_of_a_process_jumps() {
-    let mut row = Row::begin();
-    let Some(mut scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, mut scene)) = Scene::begin().await else {
+        return;
     };
     let folder = scene.site.servers().redis.folder().to_owned();
     let Some(clock) = Clock::set_right(&folder) else {
@@ -151,21 +130,20 @@ async fn f26_the_clock_of_a_process_jumps() {
     for (name, value) in clock.environment() {
         scene = scene.with(name, &value);
     }
-    let sale = Sale::begin(&scene).await;
+    let sale = scene.busy_with(&long_sale(20_000), 8).await;
     let right = told_by(&sale.process).await;
     jumps(&scene, &clock, &mut row, &sale, "a process").await;
     clock.jump_to(HOUR_S);
     assert_far(right, told_by(&sale.process).await);
     clock.jump_to(0);
-    sale.end(&scene, row).await;
+    ends(sale, &scene, row).await;
 }
 
 /// The clock of Redis: leases end early or late, and nothing else comes of it.
 #[tokio::test]
 async fn f26_the_clock_of_redis_jumps() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let redis = &scene.site.servers().redis;
     let Some(clock) = Clock::set_right(redis.folder()) else {
@@ -175,7 +153,7 @@ async fn f26_the_clock_of_redis_jumps() {
         redis.set_environment(name, &value);
     }
     redis.restart().await;
-    let sale = Sale::begin(&scene).await;
+    let sale = scene.busy_with(&long_sale(20_000), 8).await;
     jumps(&scene, &clock, &mut row, &sale, "Redis").await;
     let time = redis::cmd("TIME");
     clock.jump_to(0);
@@ -184,5 +162,5 @@ async fn f26_the_clock_of_redis_jumps() {
     let (far, _): (i64, i64) = scene.gate().await.run(&time).await;
     assert_far(right, far);
     clock.jump_to(0);
-    sale.end(&scene, row).await;
+    ends(sale, &scene, row).await;
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use seckill_tests::harness::{Fate, Offer, buyer};
+use seckill_tests::harness::Fate;
 
-use crate::row::Row;
-use crate::scene::{Scene, refused, sells, until};
+use crate::scene::{Scene, refused, until};
 
 /// For how many seconds the database is away; a minute in a long run.
 const AWAY_S: &str = "SECKILL_TEST_AWAY_S";
@@ -16,50 +15,46 @@ const AWAY_S: &str = "SECKILL_TEST_AWAY_S";
 async fn f19_the_database_is_away_until_the_backlog_is_full() {
     /// Connections that a process may have at once, by this setting.
     const CONNECTIONS: u64 = 8;
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let scene = scene
         .with("SECKILL_BACKLOG_MAX", "150")
         .with("SECKILL_LEDGER_CONNECTIONS", &CONNECTIONS.to_string());
     let away = std::env::var(AWAY_S).map_or(4, |seconds| seconds.parse().expect("seconds"));
-    let process = scene.start().await;
-    let voucher = process.shop().sell(&Offer::of(20_000)).await;
-    let load = scene.load(&[&process], voucher, 8);
-    sells(&load, 50).await;
+    let sale = scene.busy(20_000, 8).await;
     let mysql = &scene.site.servers().mysql;
     mysql.kill().await;
     let down = tokio::time::Instant::now();
     let reached = scene.mysql.reached();
-    let sold = load.granted();
+    let sold = sale.load.granted();
     refused(&scene.history).await;
     let in_flight = scene.in_flight().await;
     row.struck("SIGKILL of the database", in_flight);
     assert!(in_flight >= 150, "{in_flight} in flight");
-    assert!(load.granted() >= sold + 50, "it hardly went on");
+    assert!(sale.load.granted() >= sold + 50, "it hardly went on");
     tokio::time::sleep_until(down + Duration::from_secs(away)).await;
     mysql.start().await;
-    sells(&load, 50).await;
-    load.stop().await;
-    scene.drained().await;
+    sale.sells(50).await;
+    let verdict = sale.judged(&scene).await;
+    // While nobody was there, whoever tried was turned away and tried again after a while.
+    let most = scene.mysql.most_open();
+    assert!(most <= 2 * CONNECTIONS, "{most} connections at once");
     let reached = scene.mysql.reached() - reached;
-    assert!(reached <= 2 * CONNECTIONS, "{reached} connections at once");
-    let verdict = scene.judged(&process, &[voucher]).await;
+    assert!(
+        reached <= 2 * CONNECTIONS,
+        "{reached} connections at its return"
+    );
     row.held(&verdict);
 }
 
 /// SIGKILL of the database just when it has been told to commit: whether it did is found out.
 #[tokio::test]
 async fn f20_the_database_dies_in_a_commit() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
-    let process = scene.start().await;
-    let voucher = process.shop().sell(&Offer::of(20_000)).await;
-    let load = scene.load(&[&process], voucher, 16);
-    sells(&load, 50).await;
+    let sale = scene.busy(20_000, 16).await;
     let mysql = &scene.site.servers().mysql;
     // Told and not heard; about to be told; and whatever it is doing just then.
     for (turn, fate) in [Fate::Unanswered, Fate::Held, Fate::Unanswered]
@@ -73,27 +68,20 @@ async fn f20_the_database_dies_in_a_commit() {
         row.struck("SIGKILL in COMMIT", in_flight);
         drop(trap);
         mysql.start().await;
-        sells(&load, 30).await;
+        sale.sells(30).await;
     }
-    load.stop().await;
-    let verdict = scene.judged(&process, &[voucher]).await;
-    row.held(&verdict);
+    sale.ends(&scene, row).await;
 }
 
 /// Somebody holds the voucher's row for longer than a statement waits (1205), and then somebody
 /// makes the writer the victim of a deadlock (1213). Each time the whole batch is done again.
 #[tokio::test]
 async fn f21_lock_waits_and_deadlocks() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
-    let process = scene.start().await;
-    let shop = scene.shop(&process);
-    let voucher = shop.sell(&Offer::of(20_000)).await;
-    shop.buy_settled(voucher, buyer()).await;
-    let load = scene.load(&[&process], voucher, 8);
-    sells(&load, 20).await;
+    let sale = scene.busy(20_000, 8).await;
+    let shop = sale.process.shop();
     let ledger = scene.ledger().await;
     for (by, reason) in [
         ("the voucher's row is held", "lock_wait"),
@@ -101,7 +89,7 @@ async fn f21_lock_waits_and_deadlocks() {
     ] {
         let meter = format!("seckill_database_retries_total{{reason=\"{reason}\"}}");
         let before = shop.metric(&meter).await;
-        let mut held = ledger.hold_voucher(voucher).await;
+        let mut held = ledger.hold_voucher(sale.voucher).await;
         let piled_up = async || {
             let in_flight = scene.in_flight().await;
             (in_flight >= 20).then_some(in_flight).ok_or(String::new())
@@ -122,9 +110,7 @@ async fn f21_lock_waits_and_deadlocks() {
         })
         .await;
         held.release().await;
-        sells(&load, 20).await;
+        sale.sells(20).await;
     }
-    load.stop().await;
-    let verdict = scene.judged(&process, &[voucher]).await;
-    row.held(&verdict);
+    sale.ends(&scene, row).await;
 }

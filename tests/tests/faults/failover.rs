@@ -1,18 +1,15 @@
 //! A replica of Redis that lags behind is promoted, and the old primary comes back (F13, F14).
 //!
-//! The test promotes (`REPLICAOF NO ONE`) and leads the processes to the new primary, as a name or a
-//! virtual address does: the service takes the address of one Redis and follows no Sentinel.
+//! A Sentinel promotes, or the test (`REPLICAOF NO ONE`); the processes are led to the new primary as a
+//! name or a virtual address leads them: the service takes the address of one Redis.
 
 use std::time::Duration;
 
-use seckill_domain::VoucherId;
-use seckill_tests::harness::{
-    Gate, Load, Offer, Process, Proxy, Purchase, Told, Weather, buyers, crowd,
-};
+use seckill_tests::harness::{Gate, Offer, Proxy, Purchase, Told, Weather, buyers, crowd};
+use seckill_tests::matrix::Row;
 use seckill_tests::stack::LocalServer;
 
-use crate::row::Row;
-use crate::scene::{Scene, insist, offered, put_off, sells, until};
+use crate::scene::{Sale, Scene, insist, noticed, offered, put_off, sells, until};
 
 /// How far the replica is behind.
 const BEHIND: Duration = Duration::from_millis(500);
@@ -72,36 +69,18 @@ async fn decided(gate: &Gate) -> i64 {
     gate.run(redis::cmd("HGET").arg(meta).arg("seq")).await
 }
 
-struct Sale {
-    process: Process,
-    voucher: VoucherId,
-    load: Load,
-}
-
-async fn busy(scene: &Scene) -> Sale {
-    let process = scene.start().await;
-    let voucher = process.shop().sell(&Offer::of(5_000)).await;
-    let load = scene.load(&[&process], voucher, 8);
-    sells(&load, 50).await;
-    Sale {
-        process,
-        voucher,
-        load,
-    }
-}
-
 /// What was decided in the last half second is not on the new primary: some of it the ledger has,
 /// some of it only the process that answered.
 #[tokio::test]
 async fn f13_a_replica_that_is_behind_is_promoted() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
-    let sale = busy(&scene).await;
+    let sale = scene.busy(5_000, 8).await;
     let replica = Replica::of(&scene).await;
-    sells(&sale.load, 50).await;
+    sale.sells(50).await;
     let ledger = scene.ledger().await;
+    let before = noticed(&sale.process.shop()).await;
     let held = scene.pile_up(&ledger, 20).await;
     let in_flight = scene.in_flight().await;
     replica.promote(&scene).await;
@@ -110,19 +89,67 @@ async fn f13_a_replica_that_is_behind_is_promoted() {
     scene.redis.aim_at(replica.server.port());
     assert!(scene.redis.cut() > 0, "nobody was connected");
     held.release().await;
+    goes_on(sale, &scene, &replica, before, row).await;
+}
+
+/// The gate is loaded again, and the sale goes on with a new primary.
+async fn goes_on(sale: Sale, scene: &Scene, replica: &Replica, before: f64, row: Row) {
     let shop = sale.process.shop();
-    until("the partition begins a new epoch", async || {
-        let log = sale.process.log();
-        let noticed = log.contains("begins a new epoch");
-        noticed.then_some(()).ok_or(String::new())
+    until("the loss is noticed", async || {
+        let now = noticed(&shop).await;
+        (now > before).then_some(()).ok_or(format!("{now}"))
     })
     .await;
-    sells(&sale.load, 50).await;
+    sale.sells(50).await;
     sale.load.stop().await;
-    shop.balanced(sale.voucher).await;
     let new = replica.server.port();
     let verdict = scene.judged_at(&sale.process, &[sale.voucher], new).await;
     row.held(&verdict);
+}
+
+/// The same without the test's help: the primary dies, and a Sentinel promotes the replica and tells
+/// where it is, as it tells those who lead clients to a name or an address.
+#[tokio::test]
+async fn f13_a_sentinel_promotes_a_replica_that_is_behind() {
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
+    };
+    let sale = scene.busy(5_000, 8).await;
+    let replica = Replica::of(&scene).await;
+    // It sees the primary where the replica sees it: at the other end of a slow link.
+    let servers = scene.site.servers();
+    let sentinel = servers.sentinel(replica.link.port(), 2 * BEHIND).await;
+    let watching = scene.site.gate_at(sentinel.port()).await;
+    until("the Sentinel knows the replica", async || {
+        let mut ask = redis::cmd("SENTINEL");
+        let known: Vec<redis::Value> = watching.run(ask.arg("REPLICAS").arg("gate")).await;
+        (known.len() == 1).then_some(()).ok_or(format!("{known:?}"))
+    })
+    .await;
+    sale.sells(50).await;
+    let ledger = scene.ledger().await;
+    let before = noticed(&sale.process.shop()).await;
+    let held = scene.pile_up(&ledger, 20).await;
+    let in_flight = scene.in_flight().await;
+    let lost = decided(&scene.gate().await).await - decided(&replica.gate(&scene).await).await;
+    replica.link.hold();
+    servers.redis.kill().await;
+    replica.link.cut();
+    row.struck(
+        "SIGKILL of the primary, under a Sentinel",
+        in_flight.min(lost),
+    );
+    let told = sentinel.folder().join("promoted");
+    let promoted: u16 = until("the Sentinel has promoted it", async || {
+        let port = std::fs::read_to_string(&told).map_err(|error| error.to_string())?;
+        port.trim().parse().map_err(|_| port)
+    })
+    .await;
+    assert_eq!(promoted, replica.server.port());
+    scene.redis.aim_at(promoted);
+    scene.redis.cut();
+    held.release().await;
+    goes_on(sale, &scene, &replica, before, row).await;
 }
 
 /// A partition of the network: one process and a promoted replica on one side, the old primary and
@@ -130,24 +157,23 @@ async fn f13_a_replica_that_is_behind_is_promoted() {
 /// whoever still writes to it; and then everybody is led to the new one.
 #[tokio::test]
 async fn f14_the_old_primary_is_back_and_is_still_written_to() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
-    let sale = busy(&scene).await;
+    let sale = scene.busy(5_000, 8).await;
     // The one that goes on with the old primary has a way of its own to it.
     let old_way = scene.site.proxy_to_redis().await;
     let behind = scene.site.start_with_redis_behind(&old_way).await;
     let old_load = scene.load(&[&behind], sale.voucher, 8);
     let replica = Replica::of(&scene).await;
-    sells(&sale.load, 50).await;
+    sale.sells(50).await;
     let in_flight = decided(&scene.gate().await).await - decided(&replica.gate(&scene).await).await;
     replica.promote(&scene).await;
     scene.redis.aim_at(replica.server.port());
     scene.redis.cut();
     row.struck("a partition with a primary on each side", in_flight);
     let old = scene.gate().await;
-    sells(&sale.load, 50).await;
+    sale.sells(50).await;
     sale.load.stop().await;
 
     // The old one comes back as a replica, and is still written to.
@@ -180,9 +206,8 @@ async fn f14_the_old_primary_is_back_and_is_still_written_to() {
 async fn f14_both_sides_sell_the_last_units() {
     const UNITS: u32 = 60;
     const SOLD: usize = 20;
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let process = scene.start().await;
     let here = scene.shop(&process);

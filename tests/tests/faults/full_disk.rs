@@ -3,10 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use seckill_tests::harness::Offer;
-
-use crate::row::Row;
-use crate::scene::{Scene, refused, sells, until};
+use crate::scene::{Scene, refused, until};
 
 /// A small disk. Dropped, it is gone.
 struct SmallDisk {
@@ -65,9 +62,8 @@ impl Drop for SmallDisk {
 /// space; under `always` it gives up, and whoever watches it starts it again.
 #[tokio::test]
 async fn f29_the_disk_is_full_under_redis() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let redis = &scene.site.servers().redis;
     redis.stop().await;
@@ -76,10 +72,7 @@ async fn f29_the_disk_is_full_under_redis() {
         Err(error) => return row.skipped(&format!("no small disk: {error}")),
     };
     redis.start().await;
-    let process = scene.start().await;
-    let voucher = process.shop().sell(&Offer::of(20_000)).await;
-    let load = scene.load(&[&process], voucher, 8);
-    sells(&load, 50).await;
+    let sale = scene.busy(20_000, 8).await;
     let ledger = scene.ledger().await;
     for policy in ["everysec", "always"] {
         let mut set = redis::cmd("CONFIG");
@@ -101,20 +94,17 @@ async fn f29_the_disk_is_full_under_redis() {
         held.release().await;
         disk.free();
         redis.start().await;
-        sells(&load, 30).await;
+        sale.sells(30).await;
     }
-    load.stop().await;
-    let verdict = scene.judged(&process, &[voucher]).await;
-    row.held(&verdict);
+    sale.ends(&scene, row).await;
     redis.kill().await;
 }
 
 /// The database can write no more. Purchases go on: their orders wait, and none of them is given up.
 #[tokio::test]
 async fn f29_the_disk_is_full_under_the_database() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let mysql = &scene.site.servers().mysql;
     mysql.stop().await;
@@ -123,10 +113,7 @@ async fn f29_the_disk_is_full_under_the_database() {
         Err(error) => return row.skipped(&format!("no small disk: {error}")),
     };
     mysql.start().await;
-    let process = scene.start().await;
-    let voucher = process.shop().sell(&Offer::of(50_000)).await;
-    let load = scene.load(&[&process], voucher, 48);
-    sells(&load, 50).await;
+    let sale = scene.busy(50_000, 48).await;
     disk.fill();
     // Until the files have no room left for orders.
     until("the ledger falls behind", async || {
@@ -138,14 +125,10 @@ async fn f29_the_disk_is_full_under_the_database() {
     .await;
     row.struck("no space for the database", scene.in_flight().await);
     disk.free();
-    sells(&load, 50).await;
-    load.stop().await;
-    let verdict = scene.judged(&process, &[voucher]).await;
-    assert_eq!(
-        scene.ledger().await.parked().await,
-        0,
-        "orders were given up"
-    );
+    sale.sells(50).await;
+    let verdict = sale.judged(&scene).await;
+    let parked = scene.ledger().await.parked().await;
+    assert_eq!(parked, 0, "orders were given up");
     row.held(&verdict);
     mysql.kill().await;
 }

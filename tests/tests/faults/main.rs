@@ -1,7 +1,7 @@
 //! The required fault cases, on real servers and with real processes.
 //!
-//! Each test is named after its row of the matrix, which is in [`required`] with the rows that other
-//! tests drive. A test asserts that its fault struck while work was in flight, writes down what
+//! Each test is named after its row of the matrix, which is in
+//! `seckill_tests::matrix` with the rows that other tests drive. A test asserts that its fault struck while work was in flight, writes down what
 //! everybody asked and was told, and has the checker judge that with what is in Redis and MySQL at
 //! the end. What was driven goes into `target/test-report/faults.md`.
 
@@ -14,8 +14,7 @@ mod memory_lost;
 mod network;
 mod network_is_bad;
 mod redis_refuses;
-mod required;
-mod row;
+mod restarts;
 mod scene;
 mod steps;
 

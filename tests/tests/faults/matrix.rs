@@ -1,78 +1,11 @@
-//! The required rows, and where each is driven. What is written here is what the page on reliability
-//! shows: a test compares them, and another one looks up every test that is named.
+//! The rows that are listed are driven: every test that is named is looked up, and the page on
+//! reliability shows what is listed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::required::ROWS;
-use crate::row::Driven;
-
-/// A required fault case.
-#[derive(Debug)]
-pub(crate) struct Required {
-    /// `F1` to `F32`.
-    pub(crate) row: &'static str,
-    pub(crate) fault: &'static str,
-    /// The promises that it is about.
-    pub(crate) promises: &'static str,
-    /// `target::module::function`; none if it is not driven.
-    pub(crate) tests: &'static [&'static str],
-    /// Tests that fail with the guard off, in `negative_controls`.
-    pub(crate) controls: &'static [&'static str],
-    /// What is different from what is asked, or why it is not driven.
-    pub(crate) note: &'static str,
-}
-
-/// The row that a test of this target is named after.
-fn row_of(test: &str) -> Option<&'static Required> {
-    let name = test.rsplit("::").next()?;
-    let number = name.strip_prefix('f')?.split('_').next()?;
-    let row = format!("F{}", number.trim_start_matches('0'));
-    ROWS.iter().find(|required| required.row == row)
-}
-
-pub(crate) fn has_row_of(test: &str) -> bool {
-    row_of(test).is_some()
-}
-
-/// What this process has driven, row by row.
-pub(crate) fn report(driven: &BTreeMap<String, Driven>) -> String {
-    let mut page = String::from(
-        "| row | test | struck by | in flight | result | s |\n|---|---|---|---|---|---|\n",
-    );
-    for required in ROWS {
-        let mine = |test: &&String| row_of(test).is_some_and(|found| found.row == required.row);
-        for test in driven.keys().filter(mine) {
-            let ran = &driven[test];
-            let _ = writeln!(
-                page,
-                "| {} | `{test}` | {} | {} | {} | {:.1} |",
-                required.row,
-                ran.struck.join("; "),
-                ran.in_flight,
-                ran.result,
-                ran.seconds
-            );
-        }
-        for test in required.tests.iter().filter(|test| !is_here(test)) {
-            let _ = writeln!(
-                page,
-                "| {} | `{test}` | | | runs elsewhere | |",
-                required.row
-            );
-        }
-        if required.tests.is_empty() {
-            let (row, note) = (required.row, required.note);
-            let _ = writeln!(page, "| {row} | none | | | not driven: {note} | |");
-        }
-    }
-    page
-}
-
-fn is_here(test: &str) -> bool {
-    test.starts_with("faults::")
-}
+use seckill_tests::matrix::{ROWS, named_after};
 
 /// The table of the page on reliability.
 fn table() -> String {
@@ -128,6 +61,14 @@ fn text_of(target: &str) -> String {
     text
 }
 
+/// A control is a row that is driven without what makes it hold, or a scenario without a guard.
+fn target_of(control: &str) -> &'static str {
+    match named_after(control) {
+        Some(_) => "faults",
+        None => "negative_controls",
+    }
+}
+
 #[test]
 fn every_row_is_there_and_every_named_test_exists() {
     let rows: Vec<String> = ROWS
@@ -143,7 +84,7 @@ fn every_row_is_there_and_every_named_test_exists() {
         let controls = required
             .controls
             .iter()
-            .map(|name| ("negative_controls", *name));
+            .map(|name| (target_of(name), *name));
         let driving = required.tests.iter().map(|test| {
             let (target, name) = test.split_once("::").expect("a target");
             (target, name.rsplit("::").next().expect("a name"))
@@ -167,7 +108,7 @@ fn every_test_of_a_row_is_listed() {
             continue;
         };
         let name = format!("f{}", name.split('(').next().expect("a name"));
-        let Some(required) = row_of(&name) else {
+        let Some(required) = named_after(&name) else {
             continue;
         };
         let end = format!("::{name}");

@@ -6,32 +6,29 @@ use std::time::Duration;
 
 use seckill_domain::VoucherId;
 use seckill_tests::harness::{Offer, Shop, Told, buyer, buyers};
+use seckill_tests::matrix::Row;
 
-use crate::row::Row;
-use crate::scene::{Scene, insist, order_of, put_off, refused, sells};
+use crate::scene::{Sale, Scene, insist, order_of, put_off, refused, sells};
 
 /// The scripts are thrown out of Redis every 100 ms: whoever calls brings his along.
 #[tokio::test]
 async fn f15_scripts_are_flushed_ten_times_a_second() {
     const FLUSHES: usize = 30;
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
-    let process = scene.start().await;
-    let voucher = process.shop().sell(&Offer::of(20_000)).await;
-    let load = scene.load(&[&process], voucher, 16);
-    sells(&load, 50).await;
-    let sold = load.granted();
+    let sale = scene.busy(20_000, 16).await;
+    let sold = sale.load.granted();
+    let mut in_flight = 0;
     for _ in 0..FLUSHES {
         let gate = scene.gate().await;
         gate.run::<()>(redis::cmd("SCRIPT").arg("FLUSH")).await;
+        in_flight = gate.in_flight().await.max(in_flight);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let sold = load.granted() - sold;
+    let sold = sale.load.granted() - sold;
     assert!(sold > FLUSHES, "{sold} orders between {FLUSHES} flushes");
-    row.struck("SCRIPT FLUSH, thirty times", sold);
-    load.stop().await;
+    row.struck("SCRIPT FLUSH, thirty times", in_flight);
     let events = scene.history.events();
     let lost = events.iter().filter(|event| event.told == Told::Nothing);
     let failed = put_off(&events) + lost.count();
@@ -41,8 +38,7 @@ async fn f15_scripts_are_flushed_ten_times_a_second() {
         "{failed} of {}",
         events.len()
     );
-    let verdict = scene.judged(&process, &[voucher]).await;
-    row.held(&verdict);
+    sale.ends(&scene, row).await;
 }
 
 /// Everything that the gate keeps of a voucher and its partition, as it is stored.
@@ -103,9 +99,8 @@ async fn one_key_becomes_a_text(
 /// flight: nothing is half done, and the sale goes on.
 #[tokio::test]
 async fn f16_keys_of_the_wrong_type() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let process = scene.start().await;
     let shop = scene.shop(&process);
@@ -132,14 +127,14 @@ async fn f16_keys_of_the_wrong_type() {
 /// No memory for anything more, mid-sale. Nothing is half done: what was refused changed nothing.
 #[tokio::test]
 async fn f17_memory_is_used_up() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
-    let process = scene.start().await;
-    let voucher = process.shop().sell(&Offer::of(20_000)).await;
-    let load = scene.load(&[&process], voucher, 8);
-    sells(&load, 50).await;
+    let Sale {
+        process,
+        voucher,
+        load,
+    } = scene.busy(20_000, 8).await;
     let ledger = scene.ledger().await;
     let held = scene.pile_up(&ledger, 20).await;
     row.struck("maxmemory", scene.in_flight().await);

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId, VoucherId};
 use seckill_tests::harness::{
-    Event, Gate, HeldWriters, History, Ledger, Load, Process, Proxy, Purchase, Shop, Site, Told,
-    Verdict, audit, eventually,
+    Event, Gate, HeldWriters, History, Ledger, Load, Offer, Process, Proxy, Purchase, Shop, Site,
+    Told, Verdict, audit, eventually,
 };
+use seckill_tests::matrix::Row;
 
 use crate::PROGRAM;
 
@@ -25,9 +26,44 @@ pub(crate) struct Scene {
     pub(crate) history: Arc<History>,
 }
 
+/// A crowd that buys from one process.
+pub(crate) struct Sale {
+    pub(crate) process: Process,
+    pub(crate) voucher: VoucherId,
+    pub(crate) load: Load,
+}
+
+impl Sale {
+    /// Waits until it has sold so many more.
+    pub(crate) async fn sells(&self, more: usize) {
+        sells(&self.load, more).await;
+    }
+
+    /// The crowd goes home, and the checker has its verdict.
+    pub(crate) async fn judged(self, scene: &Scene) -> Verdict {
+        self.load.stop().await;
+        scene.judged(&self.process, &[self.voucher]).await
+    }
+
+    /// The crowd goes home, and every promise held.
+    pub(crate) async fn ends(self, scene: &Scene, row: Row) {
+        row.held(&self.judged(scene).await);
+    }
+}
+
 impl Scene {
-    /// `None` if there are to be no servers.
-    pub(crate) async fn set() -> Option<Self> {
+    /// The row that the current test is named after, and where it is driven. `None` if there are to
+    /// be no servers.
+    pub(crate) async fn begin() -> Option<(Row, Self)> {
+        let row = Row::begin();
+        let Some(scene) = Self::set().await else {
+            row.skipped("only memory was asked for");
+            return None;
+        };
+        Some((row, scene))
+    }
+
+    async fn set() -> Option<Self> {
         let site = Site::private(PROGRAM).await?;
         let redis = site.proxy_to_redis().await;
         let mysql = site.proxy_to_mysql().await;
@@ -74,6 +110,24 @@ impl Scene {
         Load::start(&shops, &self.history, voucher, at_once)
     }
 
+    /// A process that sells, to so many at once.
+    pub(crate) async fn busy(&self, units: u32, at_once: usize) -> Sale {
+        self.busy_with(&Offer::of(units), at_once).await
+    }
+
+    /// The same, of a certain offer.
+    pub(crate) async fn busy_with(&self, offer: &Offer, at_once: usize) -> Sale {
+        let process = self.start().await;
+        let voucher = process.shop().sell(offer).await;
+        let load = self.load(&[&process], voucher, at_once);
+        sells(&load, 50).await;
+        Sale {
+            process,
+            voucher,
+            load,
+        }
+    }
+
     /// A look past the proxies, on a connection of its own: Redis may have been away.
     pub(crate) async fn gate(&self) -> Gate {
         self.site.gate().await
@@ -81,12 +135,12 @@ impl Scene {
 
     /// What the gate decided and the ledger is not known to have, by the gate's own books.
     pub(crate) async fn in_flight(&self) -> i64 {
-        in_flight(&self.gate().await).await
+        self.gate().await.in_flight().await
     }
 
     /// Entries that were delivered to some consumer and not acknowledged.
     pub(crate) async fn pending(&self) -> u64 {
-        pending(&self.gate().await).await
+        self.gate().await.unacknowledged().await
     }
 
     /// Waits until nothing is on its way.
@@ -127,27 +181,6 @@ impl Scene {
     }
 }
 
-async fn in_flight(gate: &Gate) -> i64 {
-    let metas = gate.keys().await.into_keys();
-    let mut behind = 0;
-    for meta in metas.filter(|name| name.ends_with(":meta")) {
-        let mut counts = redis::cmd("HMGET");
-        counts.arg(meta).arg(&["seq", "applied"]);
-        let (seq, applied): (Option<i64>, Option<i64>) = gate.run(&counts).await;
-        behind += seq.unwrap_or(0) - applied.unwrap_or(0);
-    }
-    behind
-}
-
-async fn pending(gate: &Gate) -> u64 {
-    let mut pending = 0;
-    for stream in gate.keys_of_type("stream").await {
-        let groups = gate.pending(&stream).await;
-        pending += groups.iter().map(|(_, count)| count).sum::<u64>();
-    }
-    pending
-}
-
 /// Waits until a process has answered nothing that the ledger has not: after a loss it offers that to
 /// the gate again.
 pub(crate) async fn offered(process: &Process) {
@@ -161,9 +194,17 @@ pub(crate) async fn offered(process: &Process) {
     .await;
 }
 
+/// How often a process noticed that Redis went back, or that it alone knows of an answer. What was
+/// lost may be nothing that the ledger had: then the numbers go on, and only answers tell.
+pub(crate) async fn noticed(shop: &Shop) -> f64 {
+    let epochs = shop.metric("seckill_epochs_begun_total").await;
+    let offered = shop.metric("seckill_answers_offered_total").await;
+    epochs.expect("a metric") + offered.expect("a metric")
+}
+
 async fn drained(gate: &Gate) {
     until("stream and pending list drain", async || {
-        let (in_flight, pending) = (in_flight(gate).await, pending(gate).await);
+        let (in_flight, pending) = (gate.in_flight().await, gate.unacknowledged().await);
         let none = in_flight == 0 && pending == 0;
         none.then_some(())
             .ok_or(format!("{in_flight} in flight, {pending} pending"))

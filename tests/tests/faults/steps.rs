@@ -6,7 +6,6 @@ use futures::future::join_all;
 use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use seckill_tests::harness::{Fate, Ledger, Offer, Process, Shop, buyer, buyers};
 
-use crate::row::Row;
 use crate::scene::{LEASE, Scene, insist, order_of, until};
 
 /// A process that has sold one unit: its scripts are loaded, and its statements prepared.
@@ -27,9 +26,8 @@ async fn has(ledger: &Ledger, voucher: VoucherId, order: OrderId) -> bool {
 /// or without, gets the order that was decided then, and no second unit.
 #[tokio::test]
 async fn f01_killed_between_script_and_answer() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let (mut process, mut shop, voucher) = in_business(&scene).await;
     let ledger = scene.ledger().await;
@@ -65,9 +63,8 @@ async fn f01_killed_between_script_and_answer() {
 /// still waited for: one order, one unit, whatever each of them is told.
 #[tokio::test]
 async fn f02_swallowed_reply_and_five_retries_at_once() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let scene = scene.with("SECKILL_REDIS_TIMEOUT_MS", "500");
     let (process, shop, voucher) = in_business(&scene).await;
@@ -101,11 +98,12 @@ async fn f02_swallowed_reply_and_five_retries_at_once() {
 /// takes them over as soon as the lease is free.
 #[tokio::test]
 async fn f03_killed_between_read_and_begin() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let (process, shop, voucher) = in_business(&scene).await;
+    // It has no lease, and wants one.
+    let next = scene.start().await;
     let ledger = scene.ledger().await;
     scene.mysql.hold();
     let who = buyer();
@@ -118,10 +116,9 @@ async fn f03_killed_between_read_and_begin() {
     assert!(!has(&ledger, voucher, order).await);
     row.struck("SIGKILL after XREADGROUP", scene.pending().await);
     process.kill();
+    let died = scene.history.now();
     scene.mysql.cut();
     scene.mysql.release();
-    let next = scene.start().await;
-    let died = scene.history.now();
     scene.shop(&next).settled(order, who).await;
     let taken_over = scene.history.now().saturating_sub(died);
     assert!(
@@ -136,9 +133,8 @@ async fn f03_killed_between_read_and_begin() {
 /// The transaction of a batch is complete but for its commit.
 #[tokio::test]
 async fn f04_killed_between_insert_and_commit() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let (process, shop, voucher) = in_business(&scene).await;
     let ledger = scene.ledger().await;
@@ -160,9 +156,8 @@ async fn f04_killed_between_insert_and_commit() {
 /// A process hears nothing of its commit, and goes on by itself.
 #[tokio::test]
 async fn f05_commit_answered_into_nowhere() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let scene = scene.with("SECKILL_LEDGER_TIMEOUT_MS", "500");
     let (process, shop, voucher) = in_business(&scene).await;
@@ -187,9 +182,8 @@ async fn f05_commit_answered_into_nowhere() {
 /// SIGKILL between commit and acknowledgement: the next writer acknowledges what it need not apply.
 #[tokio::test]
 async fn f06_killed_between_commit_and_acknowledgement() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     let (process, shop, voucher) = in_business(&scene).await;
     let ledger = scene.ledger().await;
@@ -212,9 +206,8 @@ async fn f06_killed_between_commit_and_acknowledgement() {
 /// successor has written the batch when it comes back and goes on with its own transaction.
 #[tokio::test]
 async fn f07_paused_beyond_its_lease_and_overtaken() {
-    let mut row = Row::begin();
-    let Some(scene) = Scene::set().await else {
-        return row.skipped("only memory was asked for");
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
     };
     // The pause must not be cut short by the writer's own deadline for a statement.
     let scene = scene.with("SECKILL_LEDGER_TIMEOUT_MS", "30000");

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use seckill_application::{ExpireOrders, PayReply};
 use seckill_domain::{Forbidden, OrderId, OrderStatus, VoucherId};
+use seckill_tests::matrix::Row;
 
 use crate::world::{MINUTE, MS, Offer, SECOND, World, buyer, payment};
 
@@ -201,6 +202,7 @@ fn orders_that_are_due_together_expire_in_batches() {
 #[test]
 fn a_payment_and_an_expiry_at_one_moment_are_one_of_the_two() {
     const PAIRS: u64 = 10_000;
+    let mut row = Row::begin();
     let world = World::new();
     let voucher = world.sale(Offer::of(12_000));
     let mut orders = Vec::new();
@@ -215,6 +217,7 @@ fn a_payment_and_an_expiry_at_one_moment_are_one_of_the_two() {
         .map(|order| world.order(*order).expires_at.unwrap().as_millis())
         .collect();
     assert!(due.is_sorted_by(|a, b| a < b), "each has its own moment");
+    row.struck("a payment and a sweep at one moment", orders.len());
     let barrier = Barrier::new(3);
     let mut paid = 0;
     std::thread::scope(|scope| {
@@ -265,6 +268,7 @@ fn a_payment_and_an_expiry_at_one_moment_are_one_of_the_two() {
     world.settle();
     assert_eq!(u64::from(world.free(voucher)), 12_000 - paid);
     world.assert_sound(voucher);
+    row.ended(&format!("{paid} of {PAIRS} paid, the others expired"));
 }
 
 /// Drives some work on this thread; nothing in it waits for the clock.

@@ -4,6 +4,7 @@ use futures::FutureExt;
 use seckill_application::SteerCommand;
 use seckill_application::ports::{Clock as _, LeaseOwner};
 use seckill_domain::{Event, EventId, EventKind, OrderId, OrderStatus};
+use seckill_tests::matrix::Row;
 
 use crate::world::{MINUTE, MS, Offer, SECOND, World, buyer, payment};
 
@@ -122,6 +123,8 @@ fn two_relays_at_once_publish_everything() {
     }
     world.settle();
     let all = unpublished(&world);
+    let mut row = Row::begin();
+    row.struck("two relays at once", all);
     let (a, b) = (world.publisher("a"), world.publisher("b"));
     let rounds = async {
         let mut published = 0;
@@ -133,6 +136,7 @@ fn two_relays_at_once_publish_everything() {
     };
     assert_eq!(world.alone(rounds) as u64, all);
     assert_eq!(unpublished(&world), 0);
+    row.ended(&format!("{all} events, each published once"));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use seckill_tests::harness::{
     Gate, History, Offer, Purchase, Shop, Site, audit, buyer, eventually,
 };
+use seckill_tests::matrix::Row;
 
 use crate::on_own_stores;
 use crate::reports::{Report, begin, first_round, listed, round, round_about};
@@ -148,6 +149,7 @@ async fn plant(
 }
 
 async fn nothing_healthy_is_repaired_and_what_is_planted_is(site: Site) {
+    let mut row = Row::begin();
     let process = site.start().await;
     let history = Arc::new(History::default());
     let shop = process.shop().writing(&history);
@@ -190,6 +192,11 @@ async fn nothing_healthy_is_repaired_and_what_is_planted_is(site: Site) {
         street.answers.get(),
         reports.len()
     );
+    let answers = street.answers.get();
+    row.struck(
+        "reconciliation without a pause, with errors planted",
+        answers,
+    );
     judge(&reports, &planted);
     everybody_goes_home(&shop, &vouchers).await;
     let verdict = audit(&shop, &history, &vouchers, Some(&ledger)).await;
@@ -203,6 +210,10 @@ async fn nothing_healthy_is_repaired_and_what_is_planted_is(site: Site) {
     let report = round_about(&shop, vouchers[1]).await;
     report.of(vouchers[0]).assert_sound();
     report.of(vouchers[1]).assert_sound();
+    let (rounds, errors) = (reports.len(), planted.len());
+    row.ended(&format!(
+        "{answers} answers, {rounds} rounds, {errors} errors repaired and nothing else"
+    ));
 }
 
 /// The reports of all rounds that were begun.

@@ -1,5 +1,6 @@
 //! One connection through a proxy: two pipes, each with packets that are under way.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -63,7 +64,8 @@ impl<'a> Line<'a> {
         let mut buffer = vec![0; PACKET];
         let mut due = Instant::now();
         while let Ok(read @ 1..) = from.read(&mut buffer).await {
-            let late = self.road.weather.borrow().lateness(&mut rand::rng());
+            let (late, lost) = self.road.weather.borrow().lateness(&mut rand::rng());
+            self.road.lost.fetch_add(u64::from(lost), Relaxed);
             due = due.max(Instant::now() + late);
             let bytes = buffer[..read].to_vec();
             if packets.send(Packet { due, bytes }).await.is_err() {

@@ -44,7 +44,10 @@ struct Road {
     snares: Mutex<Vec<Arc<Snare>>>,
     accepted: AtomicU64,
     reached: AtomicU64,
+    /// Packets that came a retransmission later.
+    lost: AtomicU64,
     open: AtomicUsize,
+    most_open: AtomicUsize,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -64,7 +67,9 @@ impl Proxy {
             snares: Mutex::default(),
             accepted: AtomicU64::new(0),
             reached: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             open: AtomicUsize::new(0),
+            most_open: AtomicUsize::new(0),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&road))).abort_handle();
         Self {
@@ -141,6 +146,16 @@ impl Proxy {
         self.road.reached.load(Relaxed)
     }
 
+    /// How many packets were lost at first.
+    pub fn lost(&self) -> u64 {
+        self.road.lost.load(Relaxed)
+    }
+
+    /// How many connections there were at most, with a server behind them or not.
+    pub fn most_open(&self) -> u64 {
+        u64::try_from(self.road.most_open.load(Relaxed)).expect("a small number")
+    }
+
     /// How many connections there are.
     pub fn open(&self) -> usize {
         self.road.open.load(Relaxed)
@@ -158,7 +173,8 @@ async fn accept(listener: TcpListener, road: Arc<Road>) {
     let mut lines = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         road.accepted.fetch_add(1, Relaxed);
-        road.open.fetch_add(1, Relaxed);
+        let open = road.open.fetch_add(1, Relaxed) + 1;
+        road.most_open.fetch_max(open, Relaxed);
         let left = Left(Arc::clone(&road));
         lines.spawn(async move {
             connect(client, &left.0).await;

@@ -42,15 +42,16 @@ impl Weather {
         self
     }
 
-    /// How late a packet is that is sent now.
-    pub(super) fn lateness(&self, chance: &mut impl Rng) -> Duration {
+    /// How late a packet is that is sent now, and whether it was lost at first.
+    pub(super) fn lateness(&self, chance: &mut impl Rng) -> (Duration, bool) {
         let mut late = self.delay;
         if self.jitter > Duration::ZERO {
             late += self.jitter.mul_f64(chance.random::<f64>());
         }
-        if self.loss > 0.0 && chance.random_bool(self.loss) {
+        let lost = self.loss > 0.0 && chance.random_bool(self.loss);
+        if lost {
             late += self.retransmission;
         }
-        late
+        (late, lost)
     }
 }

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_tests::controls::{Branch, Cut, Fuse, drain};
+use seckill_tests::matrix::Row;
 
 use ground::{Ground, Place};
 use story::Story;
@@ -62,6 +63,10 @@ const POINTS_MAX: usize = 500;
 
 /// Stops the process at every point.
 async fn at_every_step<S: Scene>(ground: &Ground) {
+    let row = match ground {
+        Ground::Memory => Row::of_this_test(),
+        Ground::Servers { .. } => None,
+    };
     let mut points = 0;
     let sides: &[fn(usize) -> Cut] = match ground {
         Ground::Memory => &[Cut::Before, Cut::After],
@@ -82,6 +87,10 @@ async fn at_every_step<S: Scene>(ground: &Ground) {
         }
     }
     eprintln!("{points} points of {}", std::any::type_name::<S>());
+    if let Some(mut row) = row {
+        row.struck("the process ends before or after a step", points);
+        row.ended(&format!("at each of {points} points"));
+    }
 }
 
 /// Plays a scene with the process stopped there. Returns the call at which it stopped; `None` if it

@@ -242,13 +242,16 @@ impl Story {
     }
 
     async fn facts(&self, process: &Branch) -> Facts {
-        let mut facts = Facts::default();
+        let mut facts = Facts {
+            purchases_only: true,
+            ..Facts::default()
+        };
         for (order, buyer) in self.told() {
             if let Some(found) = self.order_facts(process, order, buyer).await {
                 facts.orders.insert(order, found);
             }
         }
-        let held = match self.place.rows() {
+        let mut held = match self.place.rows() {
             Some(rows) => {
                 for (order, stored) in rows.orders(self.voucher.id).await {
                     // What the buyer is shown counts; the ledger adds what he is not shown.
@@ -259,6 +262,8 @@ impl Story {
             }
             None => self.held_by_ports(process).await,
         };
+        // Who tells the provider is not among those who come by.
+        held.untold.refunds = 0;
         let balance = process.balance(&self.voucher).await;
         let known = VoucherFacts {
             limit: self.limit,
