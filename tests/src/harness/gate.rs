@@ -1,9 +1,14 @@
 //! A look behind the gate's back: its keys in Redis, and harm done to them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 use seckill_domain::VoucherId;
+
+/// As long as a busy machine may take for one look.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The keys of one deployment.
 #[derive(Debug, Clone)]
@@ -15,9 +20,12 @@ pub struct Gate {
 impl Gate {
     /// Looks into a namespace of a Redis.
     pub async fn connect(url: &str, namespace: &str) -> Self {
+        let patient = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
         let connection = redis::Client::open(url)
             .expect("an address of Redis")
-            .get_multiplexed_async_connection()
+            .get_multiplexed_async_connection_with_config(&patient)
             .await
             .expect("Redis answers");
         Self {
