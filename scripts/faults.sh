@@ -15,6 +15,8 @@ fi
 export SECKILL_TEST_STACK=${SECKILL_TEST_STACK:-local}
 folder=${CARGO_TARGET_DIR:-target}/test-report
 rm -rf "$folder/fault-rows"
+# Its tests mostly wait.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
 scripts/setup.sh build servers faults
 
 status=0

@@ -198,9 +198,10 @@ pub const ROWS: &[Required] = &[
         promises: "I4 I8",
         tests: &[
             "faults::database_stumbles::f19_the_database_is_away_until_the_backlog_is_full",
+            "faults::database_stumbles::f19_without_a_limit_more_and_more_is_in_flight",
             "acceptance::outages::mysql_killed_for_ten_seconds_loses_nothing",
         ],
-        controls: &[],
+        controls: &["f19_without_a_limit_more_and_more_is_in_flight"],
         note: "4 s; `SECKILL_TEST_AWAY_S=60` for the minute",
     },
     Required {

@@ -6,6 +6,9 @@ use seckill_tests::harness::Fate;
 
 use crate::scene::{Scene, refused, until};
 
+/// Decisions that may be ahead of the ledger, by a setting.
+const BACKLOG: i64 = 150;
+
 /// For how many seconds the database is away; a minute in a long run.
 const AWAY_S: &str = "SECKILL_TEST_AWAY_S";
 
@@ -19,7 +22,7 @@ async fn f19_the_database_is_away_until_the_backlog_is_full() {
         return;
     };
     let scene = scene
-        .with("SECKILL_BACKLOG_MAX", "150")
+        .with("SECKILL_BACKLOG_MAX", &BACKLOG.to_string())
         .with("SECKILL_LEDGER_CONNECTIONS", &CONNECTIONS.to_string());
     let away = std::env::var(AWAY_S).map_or(4, |seconds| seconds.parse().expect("seconds"));
     let sale = scene.busy(20_000, 8).await;
@@ -31,7 +34,7 @@ async fn f19_the_database_is_away_until_the_backlog_is_full() {
     refused(&scene.history).await;
     let in_flight = scene.in_flight().await;
     row.struck("SIGKILL of the database", in_flight);
-    assert!(in_flight >= 150, "{in_flight} in flight");
+    assert!(in_flight >= BACKLOG, "{in_flight} in flight");
     assert!(sale.load.granted() >= sold + 50, "it hardly went on");
     tokio::time::sleep_until(down + Duration::from_secs(away)).await;
     mysql.start().await;
@@ -46,6 +49,28 @@ async fn f19_the_database_is_away_until_the_backlog_is_full() {
         "{reached} connections at its return"
     );
     row.held(&verdict);
+}
+
+/// The same without that limit: nothing but the limit keeps what only Redis has from growing. All of
+/// it reaches the ledger in the end.
+#[tokio::test]
+async fn f19_without_a_limit_more_and_more_is_in_flight() {
+    let Some((mut row, scene)) = Scene::begin().await else {
+        return;
+    };
+    let sale = scene.busy(20_000, 16).await;
+    let mysql = &scene.site.servers().mysql;
+    mysql.kill().await;
+    let beyond = until("more is in flight than the limit lets in", async || {
+        let in_flight = scene.in_flight().await;
+        (in_flight > BACKLOG + BACKLOG / 2)
+            .then_some(in_flight)
+            .ok_or(format!("{in_flight}"))
+    })
+    .await;
+    row.struck("SIGKILL of the database, and no limit", beyond);
+    mysql.start().await;
+    sale.ends(&scene, row).await;
 }
 
 /// SIGKILL of the database just when it has been told to commit: whether it did is found out.
