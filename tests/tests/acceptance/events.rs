@@ -186,7 +186,7 @@ async fn only_the_buyer_may_follow(site: &Site) {
     others.assert_problem(404, "order_not_found");
     let nobodys = refused(OrderId::new(buyer().get()), me, Some("0")).await;
     nobodys.assert_problem(404, "order_not_found");
-    for bad in ["x", "-1", "01", "18446744073709551616"] {
+    for bad in ["x", "-1", "01", "100000000000000000000"] {
         let reply = refused(order, me, Some(bad)).await;
         reply.assert_problem(422, "validation_failed");
     }
