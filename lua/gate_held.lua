@@ -1,4 +1,4 @@
--- What buyers hold. Changes nothing.
+-- What buyers hold, and their places. Changes nothing.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash
@@ -12,18 +12,28 @@
 -- ARGV[1] epoch: integer
 -- ARGV[2] voucher: integer
 -- ARGV[3...] buyers: integer, at most 1,000
--- RETURN HELD orders...: of each buyer, as stored; empty if he holds nothing
+-- RETURN HELD word...: of each buyer his orders as stored, empty if he holds nothing, and his place
+--   as lib/waitlist tells it, empty if he has none
 -- RETURN NOT_LOADED reason: voucher, loading or retired
 -- RETURN PARTITION: the partition needs a new epoch
 -- RETURN STALE epoch: it lives in this one
--- luacheck: globals partition sale
+-- luacheck: globals partition sale waitlist
 
 local stop = partition.refusal() or sale.refusal()
 if stop then
   return stop
 end
+local buyers = { unpack(ARGV, 3) }
 local answer = { 'HELD' }
-for at, orders in ipairs(#ARGV > 2 and redis.call('HMGET', KEYS[5], unpack(ARGV, 3)) or {}) do
-  answer[at + 1] = orders or ''
+if #buyers == 0 then
+  return answer
+end
+if sale.waiting > 0 then
+  -- A place that cannot be read is none: whoever compares finds him missing.
+  waitlist.load(buyers, redis.call('ZMSCORE', KEYS[6], unpack(buyers)))
+end
+for at, orders in ipairs(redis.call('HMGET', KEYS[5], unpack(buyers))) do
+  answer[2 * at] = orders or ''
+  answer[2 * at + 1] = waitlist.told(buyers[at])
 end
 return answer

@@ -5,6 +5,7 @@
 //! missing. Many sales share one pause between their looks.
 
 mod first_look;
+mod judge;
 mod second_look;
 mod watermark;
 

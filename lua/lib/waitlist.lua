@@ -31,7 +31,7 @@ end
 -- Reads what these buyers want who wait at these tickets (false for one who does not wait). Returns
 -- false if a seat is missing: the data contradicts itself.
 function waitlist.load(buyers, tickets)
-  local wanted, names = {}, {}
+  local wanted, names, whole = {}, {}, true
   for at in ipairs(buyers) do
     local ticket = tonumber(tickets[at] or '')
     if ticket then
@@ -49,16 +49,20 @@ function waitlist.load(buyers, tickets)
       local lines, own = waitlist.blocks[name], slot .. ':' .. buyer
       slot = lines[own] and own or slot
       local order, quantity, key = string.match(lines[slot] or '', '^(%d+) ?(%d*) ?(.*)$')
-      if not order then
-        return false
-      end
-      waitlist.of[buyer] = {
+      whole = whole and order ~= nil
+      waitlist.of[buyer] = order and {
         buyer = buyer, ticket = ticket, slot = slot, order = order,
         quantity = tonumber(quantity) or 1, key = key == '' and '-' or key,
       }
     end
   end
-  return true
+  return whole
+end
+
+-- A buyer's place in words: `ticket order buyer quantity key`; empty if he has none.
+function waitlist.told(buyer)
+  local seat = waitlist.of[buyer]
+  return seat and table.concat({ partition.text(seat.ticket), seat.order, buyer, seat.quantity, seat.key }, ' ') or ''
 end
 
 -- Takes a place.

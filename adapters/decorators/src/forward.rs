@@ -91,12 +91,15 @@ macro_rules! decorate_admit {
                 self.inner.tally(voucher, after).await
             }
 
-            async fn held_by(
+            async fn claimants(
                 &self,
                 voucher: seckill_domain::VoucherId,
                 buyers: &[seckill_domain::BuyerId],
-            ) -> Result<Option<Vec<Vec<seckill_domain::Held>>>, seckill_application::Fault> {
-                self.inner.held_by(voucher, buyers).await
+            ) -> Result<
+                Option<Vec<seckill_application::ports::Claimant>>,
+                seckill_application::Fault,
+            > {
+                self.inner.claimants(voucher, buyers).await
             }
 
             async fn holders(
@@ -106,6 +109,15 @@ macro_rules! decorate_admit {
             ) -> Result<Option<seckill_application::ports::HoldersPage>, seckill_application::Fault>
             {
                 self.inner.holders(voucher, cursor).await
+            }
+
+            async fn waiters(
+                &self,
+                voucher: seckill_domain::VoucherId,
+                cursor: u64,
+            ) -> Result<Option<seckill_application::ports::WaitersPage>, seckill_application::Fault>
+            {
+                self.inner.waiters(voucher, cursor).await
             }
 
             async fn retire(

@@ -11,7 +11,7 @@ use sqlx::mysql::MySqlRow;
 use crate::fault::{Trouble, at_most};
 use crate::json_rows::{json_ids, wanted_ids};
 use crate::page::all;
-use crate::row::{get, get_text, read_status};
+use crate::row::{get, get_text, read_status, ticket};
 use crate::session::statement;
 use crate::store::Store;
 use crate::wire;
@@ -34,6 +34,7 @@ fn stored(row: &MySqlRow) -> Result<LedgerOrder, Trouble> {
             key: get_text(row, "idempotency_key")?,
         },
         status: read_status(get(row, "status")?)?,
+        ticket: ticket(row)?,
     })
 }
 
@@ -52,25 +53,29 @@ fn stored_or_parked(row: &MySqlRow) -> Result<Option<LedgerOrder>, Trouble> {
             Some(LedgerOrder { status, ..order })
         }
         Some(order) => Some(order),
-        None => wire::read_claim(parked)?.map(|claim| LedgerOrder { claim, status }),
+        None => wire::read_claim(parked)?.map(|claim| LedgerOrder {
+            claim,
+            status,
+            ticket: None,
+        }),
     })
 }
 
 #[async_trait]
 impl Reconciliations for Store {
-    async fn live_orders(
+    async fn open_orders(
         &self,
         voucher: VoucherId,
         after: OrderId,
         max: usize,
     ) -> Result<Vec<LedgerOrder>, Fault> {
-        const PORT: &str = "reconciliations.live_orders";
-        /// The next page of one stage; both stages come by rising id from the index.
+        const PORT: &str = "reconciliations.open_orders";
+        /// The next page of one stage; all stages come by rising id from the index.
         macro_rules! next {
             ($status:literal) => {
                 concat!(
                     "(SELECT o.id, o.voucher_id, o.user_id, o.quantity, o.status, \
-                        o.idempotency_key \
+                        o.ticket, o.idempotency_key \
                       FROM orders o FORCE INDEX (orders_by_voucher) \
                       WHERE o.voucher_id = ? AND o.status = '",
                     $status,
@@ -82,13 +87,16 @@ impl Reconciliations for Store {
             next!("pending_payment"),
             " UNION ALL ",
             next!("paid"),
+            " UNION ALL ",
+            next!("waiting"),
             " ORDER BY id LIMIT ?"
         );
         at_most(PORT, max, ORDERS_MAX)?;
         let (voucher, after, max) = (voucher.get(), after.get(), max as u64);
         let read = || {
             let one = statement(SQL).bind(voucher).bind(after).bind(max);
-            one.bind(voucher).bind(after).bind(max).bind(max)
+            let two = one.bind(voucher).bind(after).bind(max);
+            two.bind(voucher).bind(after).bind(max).bind(max)
         };
         let rows = self.read(PORT, read).await?;
         all(PORT, &rows, stored)
@@ -97,7 +105,7 @@ impl Reconciliations for Store {
     async fn orders(&self, ids: &[OrderId]) -> Result<Vec<LedgerOrder>, Fault> {
         const PORT: &str = "reconciliations.orders";
         const SQL: &str = concat!(
-            "SELECT wanted.id, o.voucher_id, o.user_id, o.quantity, o.status, \
+            "SELECT wanted.id, o.voucher_id, o.user_id, o.quantity, o.status, o.ticket, \
                o.idempotency_key, p.payload \
              FROM ",
             wanted_ids!(),

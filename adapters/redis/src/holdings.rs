@@ -1,29 +1,30 @@
-//! Who holds units, as the gate knows it.
+//! Who holds units and who waits, as the gate knows it.
 
 use redis::{Cmd, RedisWrite};
 use seckill_application::Fault;
-use seckill_application::ports::HoldersPage;
-use seckill_domain::{BuyerId, Claim, Held, IdempotencyKey, OrderId, VoucherId};
+use seckill_application::ports::{Claimant, HoldersPage, WaitersPage};
+use seckill_domain::{BuyerId, Claim, Held, IdempotencyKey, OrderId, Seat, VoucherId};
 
 use crate::fault::at_most;
 use crate::gate_answers::not_loaded;
 use crate::reply::Reply;
-use crate::scripts::{GATE_HELD, GATE_HOLDERS};
+use crate::scripts::{GATE_HELD, GATE_HOLDERS, GATE_WAITERS, Script};
 use crate::store::{Lane, Store, words};
+use crate::survivors::seat;
 use crate::wire::decode_key;
 
 const BUYERS_MAX: usize = 1_000;
-/// Holders of a page, about.
+/// Holders, or those who wait, of a page, about.
 const PAGE: usize = 1_000;
 
-/// What these buyers hold, in the order asked. `None` if the voucher is not loaded.
+/// What the gate has of these buyers, in the order asked. `None` if the voucher is not loaded.
 pub(crate) async fn of_buyers(
     store: &Store,
     voucher: VoucherId,
     buyers: &[BuyerId],
-) -> Result<Option<Vec<Vec<Held>>>, Fault> {
-    const HELD_BY: &str = "purchase_gate.held_by";
-    at_most(HELD_BY, buyers.len(), BUYERS_MAX)?;
+) -> Result<Option<Vec<Claimant>>, Fault> {
+    const CLAIMANTS: &str = "purchase_gate.claimants";
+    at_most(CLAIMANTS, buyers.len(), BUYERS_MAX)?;
     let args = |command: &mut Cmd| {
         command.write_arg_fmt(voucher);
         for buyer in buyers {
@@ -32,44 +33,84 @@ pub(crate) async fn of_buyers(
     };
     let target = store.target(voucher);
     let reply = store
-        .run(HELD_BY, Lane::Bulk, &GATE_HELD, target, &args)
+        .run(CLAIMANTS, Lane::Bulk, &GATE_HELD, target, &args)
         .await?;
     if not_loaded(&reply)?.is_some() {
         return Ok(None);
     }
-    if reply.kind() != "HELD" || reply.rest().len() != buyers.len() {
+    let (pairs, []) = reply.rest().as_chunks() else {
+        return Err(reply.senseless());
+    };
+    if reply.kind() != "HELD" || pairs.len() != buyers.len() {
         return Err(reply.senseless());
     }
-    let held = |text: &String| readable(&reply, stored(text)).map(Stored::held).collect();
-    Ok(Some(reply.rest().iter().map(held).collect()))
+    let claimant = |[orders, place]: &[String; 2]| Claimant {
+        held: readable(&reply, stored(orders)).map(Stored::held).collect(),
+        seat: readable(&reply, places(std::slice::from_ref(place))).next(),
+    };
+    Ok(Some(pairs.iter().map(claimant).collect()))
 }
 
 /// Everybody who holds units, a page at a time: pages of Redis's own scan, which shows whoever is
 /// there all the time. `None` if the voucher is not loaded.
-pub(crate) async fn page(
+pub(crate) async fn holders(
     store: &Store,
     voucher: VoucherId,
     cursor: u64,
 ) -> Result<Option<HoldersPage>, Fault> {
     const HOLDERS: &str = "purchase_gate.holders";
-    let args = |command: &mut Cmd| words(command, &[&voucher, &cursor, &PAGE]);
-    let target = store.target(voucher);
-    let reply = store
-        .run(HOLDERS, Lane::Bulk, &GATE_HOLDERS, target, &args)
-        .await?;
-    if not_loaded(&reply)?.is_some() {
+    let Some((reply, next)) = page(store, HOLDERS, &GATE_HOLDERS, voucher, cursor).await? else {
         return Ok(None);
-    }
-    let next: u64 = reply.parsed(1)?;
+    };
     let (holders, []) = reply.rest().get(1..).unwrap_or_default().as_chunks() else {
         return Err(reply.senseless());
     };
     let keyless = |claim: Claim| Claim { key: None, ..claim };
     let claims = holders.iter().flat_map(|it| claims(voucher, it));
-    Ok(Some(HoldersPage {
-        claims: readable(&reply, claims).map(keyless).collect(),
-        next: (next != 0).then_some(next),
-    }))
+    let claims = readable(&reply, claims).map(keyless).collect();
+    Ok(Some(HoldersPage { claims, next }))
+}
+
+/// Everybody who waits, by rising turn, a page at a time. `None` if the voucher is not loaded.
+pub(crate) async fn waiters(
+    store: &Store,
+    voucher: VoucherId,
+    cursor: u64,
+) -> Result<Option<WaitersPage>, Fault> {
+    const WAITERS: &str = "purchase_gate.waiters";
+    let Some((reply, next)) = page(store, WAITERS, &GATE_WAITERS, voucher, cursor).await? else {
+        return Ok(None);
+    };
+    let found = places(reply.rest().get(1..).unwrap_or_default());
+    let seats = readable(&reply, found).collect();
+    Ok(Some(WaitersPage { seats, next }))
+}
+
+/// A page, and where the next one starts. `None` if the voucher is not loaded.
+async fn page(
+    store: &Store,
+    port: &'static str,
+    script: &Script,
+    voucher: VoucherId,
+    cursor: u64,
+) -> Result<Option<(Reply, Option<u64>)>, Fault> {
+    let args = |command: &mut Cmd| words(command, &[&voucher, &cursor, &PAGE]);
+    let target = store.target(voucher);
+    let reply = store.run(port, Lane::Bulk, script, target, &args).await?;
+    if not_loaded(&reply)?.is_some() {
+        return Ok(None);
+    }
+    let next: u64 = reply.parsed(1)?;
+    Ok(Some((reply, (next != 0).then_some(next))))
+}
+
+/// Places as `lua/lib/waitlist.lua` tells them, without those that are none.
+fn places(words: &[String]) -> impl Iterator<Item = Option<Seat>> {
+    let some = words.iter().filter(|place| !place.is_empty());
+    some.map(|place| {
+        let words: Vec<String> = place.split(' ').map(str::to_owned).collect();
+        seat(words.as_array()?)
+    })
 }
 
 /// An order as `lua/lib/holders.lua` writes it.

@@ -7,11 +7,11 @@ use futures::future::try_join_all;
 use redis::{Cmd, RedisWrite};
 use seckill_application::Fault;
 use seckill_application::ports::{
-    ATTEMPTS_MAX, Admitted, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
-    Place, PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
+    ATTEMPTS_MAX, Admitted, Claimant, EntryId, FollowReply, GateOrder, GateTally, HoldersPage,
+    LeaveReply, Place, PlaceReply, PurchaseGate, SaleFacts, WaitersPage, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Attempt, BuyerId, Claim, Decision, GateChange, GateUpdate, GateVersion, Held,
+    AdjustmentId, Attempt, BuyerId, Claim, Decision, GateChange, GateUpdate, GateVersion,
     LeftReason, OrderId, PartitionId, PlaceAtFirst, Sequence, Ticket, Timestamp, VoucherId,
 };
 
@@ -305,16 +305,20 @@ impl PurchaseGate for RedisGate {
         }
     }
 
-    async fn held_by(
+    async fn claimants(
         &self,
         voucher: VoucherId,
         buyers: &[BuyerId],
-    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
+    ) -> Result<Option<Vec<Claimant>>, Fault> {
         holdings::of_buyers(&self.0, voucher, buyers).await
     }
 
     async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
-        holdings::page(&self.0, voucher, cursor).await
+        holdings::holders(&self.0, voucher, cursor).await
+    }
+
+    async fn waiters(&self, voucher: VoucherId, cursor: u64) -> Result<Option<WaitersPage>, Fault> {
+        holdings::waiters(&self.0, voucher, cursor).await
     }
 
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {

@@ -154,7 +154,7 @@ script! {
     answers: ["APPLIED", "ALREADY_APPLIED", "GAP", "NOT_LOADED", "PARTITION", "STALE"],
 }
 script! {
-    GATE_HELD, "gate_held", [partition, sale],
+    GATE_HELD, "gate_held", [partition, sale, waitlist],
     keys: SALE,
     args: ["epoch", "voucher", "buyers..."],
     answers: ["HELD", "NOT_LOADED", "PARTITION", "STALE"],
@@ -200,6 +200,12 @@ script! {
     keys: SALE,
     args: ["epoch", "voucher", "after", "max"],
     answers: ["TALLY", "TOO_MANY", "NOT_LOADED", "PARTITION", "STALE"],
+}
+script! {
+    GATE_WAITERS, "gate_waiters", [partition, sale, waitlist],
+    keys: SALE,
+    args: ["epoch", "voucher", "after", "count"],
+    answers: ["PAGE", "NOT_LOADED", "PARTITION", "STALE"],
 }
 script! {
     GATE_WITHDRAW, "gate_withdraw", [partition, sale],
@@ -329,7 +335,7 @@ script! {
 }
 
 /// Every script.
-pub(crate) static ALL: [&Script; 36] = [
+pub(crate) static ALL: [&Script; 37] = [
     &DELAY_CLAIM,
     &DELAY_NEXT,
     &DELAY_SCHEDULE,
@@ -345,6 +351,7 @@ pub(crate) static ALL: [&Script; 36] = [
     &GATE_RETIRE,
     &GATE_STANDING,
     &GATE_TALLY,
+    &GATE_WAITERS,
     &GATE_WITHDRAW,
     &IDS_BLOCK,
     &IDS_WORKER,

@@ -48,8 +48,8 @@ pub use order_ids::OrderIds;
 pub use parked_messages::{ParkedMessage, ParkedMessages, ParkedReply, ParkedState};
 pub use payments::{Confirmation, Payments};
 pub use purchase_gate::{
-    ATTEMPTS_MAX, Admitted, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply, NotLoaded,
-    Place, PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
+    ATTEMPTS_MAX, Admitted, Claimant, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
+    NotLoaded, Place, PlaceReply, PurchaseGate, SaleFacts, WaitersPage, WithdrawReply,
 };
 
 pub use reconciliations::{

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use seckill_domain::{
     AdjustmentId, Admission, Attempt, BuyerId, Claim, Epoch, GateUpdate, GateVersion, Held,
-    LeftReason, OrderId, PlaceAtFirst, Pulse, SaleTerms, Sequence, VoucherId,
+    LeftReason, OrderId, PlaceAtFirst, Pulse, SaleTerms, Seat, Sequence, VoucherId,
 };
 
 use super::EntryId;
@@ -172,11 +172,29 @@ pub struct GateTally {
     pub units_after: u64,
 }
 
+/// What the gate has of a buyer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claimant {
+    /// His orders that hold units, the first one first.
+    pub held: Vec<Held>,
+    /// His place on the waitlist.
+    pub seat: Option<Seat>,
+}
+
 /// A page of those who hold units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldersPage {
     /// What they hold. Their keys are not kept here.
     pub claims: Vec<Claim>,
+    /// Where the next page starts; `None` at the end.
+    pub next: Option<u64>,
+}
+
+/// A page of those who wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitersPage {
+    /// Their places, by rising turn. All who share a turn are on one page.
+    pub seats: Vec<Seat>,
     /// Where the next page starts; `None` at the end.
     pub next: Option<u64>,
 }
@@ -233,18 +251,23 @@ pub trait PurchaseGate: Send + Sync {
     /// retryable fault if more than 20,000 decisions stand there. `None` if not loaded.
     async fn tally(&self, voucher: VoucherId, after: EntryId) -> Result<Option<GateTally>, Fault>;
 
-    /// What the gate has of these buyers, in the order asked: their orders that hold units. `None`
-    /// if the voucher is not loaded. At most 1,000.
-    async fn held_by(
+    /// What the gate has of these buyers, in the order asked. A place that cannot be read counts as
+    /// none. `None` if the voucher is not loaded. At most 1,000.
+    async fn claimants(
         &self,
         voucher: VoucherId,
         buyers: &[BuyerId],
-    ) -> Result<Option<Vec<Vec<Held>>>, Fault>;
+    ) -> Result<Option<Vec<Claimant>>, Fault>;
 
     /// Everybody who holds units, a page at a time from `cursor` (0 at first), about 1,000 a page.
     /// A holder who is there all the time is on some page; one that comes or goes meanwhile may
     /// or may not be. `None` if the voucher is not loaded.
     async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault>;
+
+    /// Everybody who waits, by rising turn, a page at a time from `cursor` (0 at first), about 1,000
+    /// a page. One who waits all the time is on some page; one that comes or goes meanwhile may or
+    /// may not be, as one whose place cannot be read. `None` if the voucher is not loaded.
+    async fn waiters(&self, voucher: VoucherId, cursor: u64) -> Result<Option<WaitersPage>, Fault>;
 
     /// Takes a voucher that is over out of the gate and leaves a marker. Refuses (`false`) while
     /// anybody waits. The caller has made sure that nothing is unpaid, parked or in flight.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use seckill_domain::invariants::Tally;
-use seckill_domain::{Claim, OrderId, OrderStatus, Timestamp, VoucherId};
+use seckill_domain::{Claim, GateChange, OrderId, OrderStatus, Seat, Ticket, Timestamp, VoucherId};
 
 use super::Page;
 use crate::Fault;
@@ -29,6 +29,41 @@ pub enum DifferenceKind {
     HolderGone,
     /// The ledger gave the units back, and the gate still holds them: they are released again.
     NotReleased,
+    /// The order waits in the ledger and has no place at the gate.
+    WaiterGone,
+    /// The order has a place at the gate, and does not wait in the ledger: its message is gone, or
+    /// the gate went back.
+    WaiterUnknown,
+    /// The order waits in both, with another turn, quantity or buyer.
+    PlaceDiffers,
+}
+
+impl DifferenceKind {
+    /// The change at the gate that mends one order. `None` for a message that stands, which the
+    /// order writer delivers, and for [a place](Self::is_about_place).
+    pub fn mended_by(self, claim: &Claim) -> Option<GateChange> {
+        Some(match self {
+            Self::MessageGone => GateChange::AppendAgain(claim.clone()),
+            Self::HolderGone => GateChange::RestoreHolder(claim.clone()),
+            Self::NotReleased => GateChange::Release {
+                order: claim.order,
+                buyer: claim.buyer,
+                quantity: claim.quantity,
+            },
+            Self::NotDelivered | Self::WaiterGone | Self::WaiterUnknown | Self::PlaceDiffers => {
+                return None;
+            }
+        })
+    }
+
+    /// Whether it is about a place on the waitlist: then the sale is loaded again, which appends what
+    /// only the gate knows and puts everybody in the place that the ledger has.
+    pub fn is_about_place(self) -> bool {
+        matches!(
+            self,
+            Self::WaiterGone | Self::WaiterUnknown | Self::PlaceDiffers
+        )
+    }
 }
 
 /// What a reconciliation found about one voucher.
@@ -110,6 +145,23 @@ pub struct LedgerOrder {
     pub claim: Claim,
     /// Where it is.
     pub status: OrderStatus,
+    /// Its turn, if it joined the waitlist.
+    pub ticket: Option<Ticket>,
+}
+
+impl LedgerOrder {
+    /// Whether it waits just as the gate has it.
+    pub fn waits_as(&self, seat: &Seat) -> bool {
+        let Claim {
+            order,
+            buyer,
+            quantity,
+            ..
+        } = self.claim;
+        self.status == OrderStatus::Waiting
+            && self.ticket == Some(seat.ticket)
+            && (order, buyer, quantity) == (seat.order, seat.buyer, seat.quantity)
+    }
 }
 
 /// When reconciliations that could repair something began.
@@ -124,8 +176,9 @@ pub struct LastRuns {
 /// The ledger's side of reconciliation.
 #[async_trait]
 pub trait Reconciliations: Send + Sync {
-    /// A voucher's live orders by rising id, those after `after`, at most `max` (1 to 1,000).
-    async fn live_orders(
+    /// A voucher's orders that hold units or wait, by rising id, those after `after`, at most `max` (1
+    /// to 1,000).
+    async fn open_orders(
         &self,
         voucher: VoucherId,
         after: OrderId,
@@ -143,9 +196,9 @@ pub trait Reconciliations: Send + Sync {
         ids: &[OrderId],
     ) -> Result<Vec<OrderId>, Fault>;
 
-    /// Repairs a difference with an update for the gate, in a transaction that locks the order and
-    /// finds it as `seen` (`None`: the ledger does not have it). `false` if it moved; then nothing
-    /// changed.
+    /// Repairs a difference [with an update for the gate](DifferenceKind::mended_by), in a
+    /// transaction that locks the order and finds it as `seen` (`None`: the ledger does not have
+    /// it). `false` if it moved; then nothing changed. Refuses a kind that no update mends.
     async fn repair(
         &self,
         kind: DifferenceKind,

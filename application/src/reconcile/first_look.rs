@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use seckill_domain::{Claim, OrderId, OrderStatus, VoucherId};
+use seckill_domain::{BuyerId, Claim, OrderId, VoucherId};
 
+use super::judge::{OfGate, is_open, judge};
 use super::{PAGE_MAX, Reconcile};
-use crate::ports::{DifferenceKind, LedgerOrder};
+use crate::ports::{Claimant, DifferenceKind, LedgerOrder};
 use crate::{Balance, Fault};
 
 /// Most orders of one sale that are looked at again. Whatever is on its way to the ledger is among
@@ -32,7 +33,10 @@ pub(super) struct Suspicion {
 }
 
 impl Look {
-    fn suspect(&mut self, kind: DifferenceKind, claim: Claim) {
+    fn suspect_if(&mut self, of_gate: &OfGate, claim: Claim, ledger: Option<&LedgerOrder>) {
+        let Some(kind) = judge(of_gate, ledger) else {
+            return;
+        };
         if self.suspicions.len() < SUSPICIONS_MAX {
             self.suspicions.push(Suspicion { kind, claim });
         } else {
@@ -55,8 +59,7 @@ impl Reconcile {
             suspicions: Vec::new(),
             complete: true,
         };
-        let whole =
-            self.suspect_holders(&mut look).await? && self.suspect_orders(&mut look).await?;
+        let whole = self.suspect_claims(&mut look).await? && self.suspect_orders(&mut look).await?;
         if !whole {
             self.wanted.request(voucher);
             look.drift = None;
@@ -83,66 +86,110 @@ impl Reconcile {
         }))
     }
 
-    /// Who holds units without a live order. `false` if the gate does not have the voucher.
-    async fn suspect_holders(&self, look: &mut Look) -> Result<bool, Fault> {
-        let mut cursor = 0;
-        loop {
-            let Some(page) = self.gate.holders(look.voucher, cursor).await? else {
+    /// Who holds units or waits, and has no order that does so in the ledger. `false` if the gate does
+    /// not have the voucher.
+    async fn suspect_claims(&self, look: &mut Look) -> Result<bool, Fault> {
+        let voucher = look.voucher;
+        let mut cursor = Some(0);
+        while let Some(from) = cursor {
+            let Some(page) = self.gate.holders(voucher, from).await? else {
                 return Ok(false);
             };
-            for claims in page.claims.chunks(PAGE_MAX) {
-                self.suspect_claims(claims, look).await?;
-            }
-            match page.next {
-                Some(next) => cursor = next,
-                None => return Ok(true),
-            }
+            let holds = page.claims.into_iter().map(|claim| (claim, OfGate::HOLDER));
+            self.suspect_of_gate(holds.collect(), look).await?;
+            cursor = page.next;
         }
+        cursor = Some(0);
+        while let Some(from) = cursor {
+            let Some(page) = self.gate.waiters(voucher, from).await? else {
+                return Ok(false);
+            };
+            let waits = page.seats.into_iter().map(|seat| {
+                let claim = seat.clone().into_claim(voucher);
+                (claim, OfGate::waiter(seat))
+            });
+            self.suspect_of_gate(waits.collect(), look).await?;
+            cursor = page.next;
+        }
+        Ok(true)
     }
 
-    async fn suspect_claims(&self, claims: &[Claim], look: &mut Look) -> Result<(), Fault> {
-        let ids: Vec<OrderId> = claims.iter().map(|claim| claim.order).collect();
-        let known = self.statuses(&ids).await?;
-        for claim in claims {
-            let kind = match known.get(&claim.order) {
-                None | Some(OrderStatus::Waiting) => DifferenceKind::MessageGone,
-                Some(status) if status.is_live() => continue,
-                Some(_) => DifferenceKind::NotReleased,
-            };
-            look.suspect(kind, claim.clone());
+    async fn suspect_of_gate(
+        &self,
+        mut claims: Vec<(Claim, OfGate)>,
+        look: &mut Look,
+    ) -> Result<(), Fault> {
+        while !claims.is_empty() {
+            let rest = claims.split_off(claims.len().min(PAGE_MAX));
+            let ids = claims.iter().map(|(claim, _)| claim.order);
+            let known = self.known(ids).await?;
+            for (claim, of_gate) in claims {
+                let ledger = known.get(&claim.order);
+                // Those that hold units or wait in the ledger are asked for at the gate.
+                if !ledger.is_some_and(|order| is_open(order.status)) {
+                    look.suspect_if(&of_gate, claim, ledger);
+                }
+            }
+            claims = rest;
         }
         Ok(())
     }
 
-    /// Live orders whose units nobody holds. `false` if the gate lost the voucher meanwhile.
+    /// Orders that hold units or wait, and do something else at the gate. `false` if the gate lost
+    /// the voucher meanwhile.
     async fn suspect_orders(&self, look: &mut Look) -> Result<bool, Fault> {
         let mut after = OrderId::new(0);
         loop {
-            let live = self
+            let open = self
                 .books
-                .live_orders(look.voucher, after, PAGE_MAX)
+                .open_orders(look.voucher, after, PAGE_MAX)
                 .await?;
-            let Some(last) = live.last().map(|order| order.claim.order) else {
+            let Some(last) = open.last().map(|order| order.claim.order) else {
                 return Ok(true);
             };
-            let buyers: Vec<_> = live.iter().map(|order| order.claim.buyer).collect();
-            let Some(held) = self.gate.held_by(look.voucher, &buyers).await? else {
+            let claims = open.iter().map(|order| &order.claim);
+            let Some(mut at_gate) = self.at_gate(look.voucher, claims).await? else {
                 return Ok(false);
             };
-            for (LedgerOrder { claim, .. }, held) in live.into_iter().zip(held) {
-                if !held.iter().any(|held| held.order == claim.order) {
-                    look.suspect(DifferenceKind::HolderGone, claim);
-                }
+            for order in open {
+                let of_gate = at_gate.remove(&order.claim.order).unwrap_or_default();
+                look.suspect_if(&of_gate, order.claim.clone(), Some(&order));
             }
             after = last;
         }
     }
 
-    pub(super) async fn statuses(
+    /// What the gate has of the orders of these claims' buyers; nothing of one that is not named.
+    /// `None` if the gate does not have the voucher.
+    pub(super) async fn at_gate<'a>(
         &self,
-        ids: &[OrderId],
-    ) -> Result<HashMap<OrderId, OrderStatus>, Fault> {
-        let known = self.books.orders(ids).await?.into_iter();
-        Ok(known.map(|it| (it.claim.order, it.status)).collect())
+        voucher: VoucherId,
+        claims: impl Iterator<Item = &'a Claim>,
+    ) -> Result<Option<HashMap<OrderId, OfGate>>, Fault> {
+        let buyers: Vec<BuyerId> = claims.map(|claim| claim.buyer).collect();
+        let Some(found) = self.gate.claimants(voucher, &buyers).await? else {
+            return Ok(None);
+        };
+        let mut at_gate: HashMap<OrderId, OfGate> = HashMap::with_capacity(found.len());
+        for Claimant { held, seat } in found {
+            for held in held {
+                at_gate.entry(held.order).or_default().held = true;
+            }
+            if let Some(seat) = seat {
+                let of_gate = at_gate.entry(seat.order).or_default();
+                of_gate.seat = Some(seat);
+            }
+        }
+        Ok(Some(at_gate))
+    }
+
+    /// Those of these orders that the ledger has.
+    pub(super) async fn known(
+        &self,
+        ids: impl Iterator<Item = OrderId>,
+    ) -> Result<HashMap<OrderId, LedgerOrder>, Fault> {
+        let ids: Vec<OrderId> = ids.collect();
+        let known = self.books.orders(&ids).await?.into_iter();
+        Ok(known.map(|order| (order.claim.order, order)).collect())
     }
 }

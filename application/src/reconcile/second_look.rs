@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use seckill_domain::{BuyerId, Claim, Held, OrderId, OrderStatus, VoucherId};
+use seckill_domain::{Claim, OrderId, OrderStatus, VoucherId};
 
 use super::first_look::{Look, Suspicion};
+use super::judge::{OfGate, judge_at};
 use super::{PAGE_MAX, Reconcile, ReconcileScope};
 use crate::Fault;
 use crate::ports::{Difference, DifferenceKind, VoucherFinding};
@@ -46,10 +47,11 @@ impl Reconcile {
             _ => 0,
         };
         let other_terms = look.other_terms && self.has_other_terms(voucher, &balance).await?;
+        let places_differ = wrong.iter().any(|it| it.kind.is_about_place());
         let differences = self.repair(wrong, scope).await?;
-        if (free_drift != 0 || other_terms) && !scope.dry_run {
-            tracing::error!(%voucher, free_drift, other_terms,
-                "the gate's free stock is off, or its terms are; loading the sale again");
+        if (free_drift != 0 || other_terms || places_differ) && !scope.dry_run {
+            tracing::error!(%voucher, free_drift, other_terms, places_differ,
+                "the gate's free stock is off, or its terms are, or its waitlist; loading the sale again");
             self.reload(voucher).await?;
         }
         if !balance.at_gate {
@@ -82,8 +84,13 @@ impl Reconcile {
     ) -> Result<Vec<Difference>, Fault> {
         let mut differences = Vec::with_capacity(wrong.len());
         for Wrong { kind, claim, seen } in wrong {
-            let repairable = !scope.dry_run && kind != DifferenceKind::NotDelivered;
-            let repaired = repairable && self.books.repair(kind, &claim, seen).await?;
+            let repaired = match kind {
+                _ if scope.dry_run => false,
+                DifferenceKind::NotDelivered => false,
+                // By the load that follows.
+                _ if kind.is_about_place() => true,
+                _ => self.books.repair(kind, &claim, seen).await?,
+            };
             tracing::error!(order = %claim.order, voucher = %claim.voucher, ?kind, repaired,
                 "gate and ledger differ");
             differences.push(Difference {
@@ -104,20 +111,23 @@ impl Reconcile {
         caught_up: bool,
     ) -> Result<Vec<Wrong>, Fault> {
         let claims = suspicions.iter().map(|suspicion| &suspicion.claim);
-        let Some(before) = self.held(voucher, claims.clone()).await? else {
+        let Some(before) = self.at_gate(voucher, claims.clone()).await? else {
             return Ok(Vec::new());
         };
-        let ids: Vec<OrderId> = claims.map(|claim| claim.order).collect();
-        let known = self.statuses(&ids).await?;
+        let known = self.known(claims.map(|claim| claim.order)).await?;
+        let nothing = OfGate::default();
         let mut wrong: Vec<Wrong> = suspicions
             .iter()
-            .filter_map(|suspicion| {
-                let order = suspicion.claim.order;
-                let seen = known.get(&order).copied();
-                let kind = judge(before.contains(&order), seen, caught_up)?;
-                let claim = suspicion.claim.clone();
-                let persists = kind == suspicion.kind || kind == DifferenceKind::NotDelivered;
-                persists.then_some(Wrong { kind, claim, seen })
+            .filter_map(|Suspicion { kind: first, claim }| {
+                let ledger = known.get(&claim.order);
+                let of_gate = before.get(&claim.order).unwrap_or(&nothing);
+                let kind = judge_at(of_gate, ledger, caught_up)?;
+                let persists = kind == *first || kind == DifferenceKind::NotDelivered;
+                persists.then(|| Wrong {
+                    kind,
+                    claim: claim.clone(),
+                    seen: ledger.map(|order| order.status),
+                })
             })
             .collect();
         self.leave_out_releases(voucher, &mut wrong).await?;
@@ -125,10 +135,10 @@ impl Reconcile {
             return Ok(wrong);
         }
         let claims = wrong.iter().map(|wrong| &wrong.claim);
-        let Some(after) = self.held(voucher, claims).await? else {
+        let Some(after) = self.at_gate(voucher, claims).await? else {
             return Ok(Vec::new());
         };
-        wrong.retain(|it| before.contains(&it.claim.order) == after.contains(&it.claim.order));
+        wrong.retain(|it| before.get(&it.claim.order) == after.get(&it.claim.order));
         Ok(wrong)
     }
 
@@ -152,29 +162,6 @@ impl Reconcile {
         });
         Ok(())
     }
-
-    /// Orders of these claims' buyers that hold units. `None` if the gate does not have the voucher.
-    async fn held<'a>(
-        &self,
-        voucher: VoucherId,
-        claims: impl Iterator<Item = &'a Claim>,
-    ) -> Result<Option<HashSet<OrderId>>, Fault> {
-        let buyers: Vec<BuyerId> = claims.map(|claim| claim.buyer).collect();
-        let held = self.gate.held_by(voucher, &buyers).await?;
-        let orders = |held: Vec<Vec<Held>>| held.into_iter().flatten().map(|held| held.order);
-        Ok(held.map(|held| orders(held).collect()))
-    }
-}
-
-/// What is wrong about an order that the gate holds or not, and that the ledger has like this.
-fn judge(is_held: bool, seen: Option<OrderStatus>, caught_up: bool) -> Option<DifferenceKind> {
-    match (is_held, seen) {
-        (true, None | Some(OrderStatus::Waiting)) if caught_up => Some(DifferenceKind::MessageGone),
-        (true, None | Some(OrderStatus::Waiting)) => Some(DifferenceKind::NotDelivered),
-        (true, Some(status)) if !status.is_live() => Some(DifferenceKind::NotReleased),
-        (false, Some(status)) if status.is_live() => Some(DifferenceKind::HolderGone),
-        _ => None,
-    }
 }
 
 /// What the orders that differ do not explain of a drift: units that the gate has taken and the
@@ -187,9 +174,12 @@ fn unexplained(drift: i64, wrong: &[Wrong]) -> i64 {
     {
         return 0;
     }
-    let missing = wrong
-        .iter()
-        .filter(|it| it.kind != DifferenceKind::HolderGone);
+    let missing = wrong.iter().filter(|it| {
+        matches!(
+            it.kind,
+            DifferenceKind::MessageGone | DifferenceKind::NotReleased
+        )
+    });
     let missing: i64 = missing.map(|it| i64::from(it.claim.quantity)).sum();
     drift + missing
 }

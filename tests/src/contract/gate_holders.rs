@@ -1,4 +1,4 @@
-//! `PurchaseGate::held_by` and `holders`: who holds units.
+//! `PurchaseGate::claimants` and `holders`: who holds units.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,8 +24,9 @@ promises! { gate_holders over dyn HotHarness:
 
 async fn held(stall: &Stall, buyers: &[u64]) -> Vec<Vec<Held>> {
     let buyers: Vec<BuyerId> = buyers.iter().copied().map(BuyerId::new).collect();
-    let held = stall.hot.gate.held_by(stall.voucher, &buyers).await;
-    held.unwrap().expect("loaded")
+    let found = stall.hot.gate.claimants(stall.voucher, &buyers).await;
+    let found = found.unwrap().expect("loaded").into_iter();
+    found.map(|it| it.held).collect()
 }
 
 async fn page(stall: &Stall, cursor: u64) -> HoldersPage {
@@ -194,8 +195,8 @@ async fn a_voucher_that_is_not_loaded_has_no_answer(harness: &dyn HotHarness) {
         if voucher == VOUCHER {
             stall.hot.loader.unload(VOUCHER).await.unwrap();
         }
-        let held = gate.held_by(voucher, &[BuyerId::new(1)]).await;
-        assert_eq!(held.unwrap(), None);
+        let found = gate.claimants(voucher, &[BuyerId::new(1)]).await;
+        assert_eq!(found.unwrap(), None);
         assert_eq!(gate.holders(voucher, 0).await.unwrap(), None);
     }
 }

@@ -40,13 +40,13 @@ fn new_claim(stall: &Stall, buyer: u64, quantity: u32) -> (Attempt, Claim) {
 }
 
 async fn orders_of(stall: &Stall, buyer: u64) -> Vec<u64> {
-    let held = stall
+    let found = stall
         .hot
         .gate
-        .held_by(VOUCHER, &[BuyerId::new(buyer)])
+        .claimants(VOUCHER, &[BuyerId::new(buyer)])
         .await;
-    let held = held.unwrap().expect("loaded").pop().expect("one answer");
-    held.iter().map(|held| held.order.get()).collect()
+    let found = found.unwrap().expect("loaded").pop().expect("one answer");
+    found.held.iter().map(|held| held.order.get()).collect()
 }
 
 async fn a_restored_holder_holds_and_takes_no_free_unit(harness: &dyn HotHarness) {

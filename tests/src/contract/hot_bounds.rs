@@ -124,7 +124,7 @@ async fn more_places_than_promised_are_refused(harness: &dyn HotHarness) {
 async fn more_holders_than_promised_are_not_looked_for(harness: &dyn HotHarness) {
     let stall = Opening::of(5).open(harness).await;
     let buyers: Vec<BuyerId> = (1..=1_001).map(BuyerId::new).collect();
-    assert_refused(stall.hot.gate.held_by(VOUCHER, &buyers).await);
+    assert_refused(stall.hot.gate.claimants(VOUCHER, &buyers).await);
 }
 
 async fn more_orders_than_promised_are_not_queued(harness: &dyn HotHarness) {

@@ -109,7 +109,7 @@ async fn more_to_compare_than_promised_is_refused(harness: &dyn LedgerHarness) {
     let voucher = desk.voucher(5, 1).await;
     let books = &desk.ports.reconciliations;
     let start = OrderId::new(0);
-    assert_refused(books.live_orders(voucher.id, start, 1_001).await);
+    assert_refused(books.open_orders(voucher.id, start, 1_001).await);
     assert_refused(books.orders(&orders(1_001)).await);
     assert_refused(books.being_released(voucher.id, &orders(1_001)).await);
     assert_refused(books.reports(None, 101).await);

@@ -30,6 +30,7 @@ pub mod gate_reads;
 pub mod gate_repairs;
 pub mod gate_stock;
 pub mod gate_updates;
+pub mod gate_waiters;
 pub mod gate_waitlist;
 pub mod gate_window;
 pub mod hot_bounds;
@@ -133,8 +134,8 @@ macro_rules! hot_path_contract {
     ($stand:path) => {
         $crate::purchase_gate_contract!($stand);
         $crate::contract_suites! { $stand:
-            delay_queue gate_holders gate_repairs hot_bounds leases loader_contents loader_epochs
-            loader_losses loader_offers loader_places loader_survivors loader_tokens notices
+            delay_queue gate_holders gate_repairs gate_waiters hot_bounds leases loader_contents
+            loader_epochs loader_losses loader_offers loader_places loader_survivors loader_tokens notices
             order_ids stream_reading stream_upkeep
         }
     };

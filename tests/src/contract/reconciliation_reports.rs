@@ -73,6 +73,9 @@ async fn a_report_is_kept_with_all_that_was_found(harness: &dyn LedgerHarness) {
         DifferenceKind::MessageGone,
         DifferenceKind::HolderGone,
         DifferenceKind::NotReleased,
+        DifferenceKind::WaiterGone,
+        DifferenceKind::WaiterUnknown,
+        DifferenceKind::PlaceDiffers,
     ];
     let differences = (0..)
         .zip(kinds)

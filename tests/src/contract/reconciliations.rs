@@ -3,8 +3,8 @@
 use futures::join;
 use seckill_application::ports::{DifferenceKind, LedgerOrder, Verdict};
 use seckill_domain::{
-    Claim, Decision, GateChange, GateUpdate, GateVersion, Order, OrderId, OrderStatus, Stage,
-    Voucher, VoucherId,
+    Claim, Decision, GateChange, GateUpdate, GateVersion, LeftReason, Order, OrderId, OrderStatus,
+    Seat, Stage, Ticket, Voucher, VoucherId,
 };
 
 use super::desk::{Desk, claim};
@@ -12,8 +12,9 @@ use super::stall::new_order;
 use super::{LedgerHarness, promises};
 
 promises! { reconciliations over dyn LedgerHarness:
-    live_orders_come_by_rising_id_page_by_page,
-    only_orders_with_units_are_live,
+    open_orders_come_by_rising_id_page_by_page,
+    only_orders_that_have_units_or_wait_are_open,
+    a_waiting_order_is_told_with_its_turn,
     orders_are_told_whatever_their_stage,
     a_parked_order_is_told_as_queued,
     a_release_is_under_way_until_the_gate_has_it,
@@ -24,22 +25,23 @@ promises! { reconciliations over dyn LedgerHarness:
     a_repair_of_what_has_moved_changes_nothing,
     a_repair_waits_for_whoever_has_the_order,
     a_parked_order_is_not_missing,
-    a_message_that_stands_is_nothing_to_repair,
+    what_no_update_mends_is_refused,
 }
 
-/// Without keys, which nobody compares.
+/// Without keys, which nobody compares, and without turns.
 fn bare(orders: Vec<LedgerOrder>) -> Vec<LedgerOrder> {
     let bare = orders.into_iter().map(|mut order| {
         order.claim.key = None;
+        order.ticket = None;
         order
     });
     bare.collect()
 }
 
-async fn live(desk: &Desk<'_>, voucher: &Voucher, after: OrderId, max: usize) -> Vec<LedgerOrder> {
+async fn open(desk: &Desk<'_>, voucher: &Voucher, after: OrderId, max: usize) -> Vec<LedgerOrder> {
     let books = &desk.ports.reconciliations;
-    let live = books.live_orders(voucher.id, after, max).await.unwrap();
-    bare(live)
+    let open = books.open_orders(voucher.id, after, max).await.unwrap();
+    bare(open)
 }
 
 async fn orders(desk: &Desk<'_>, ids: &[OrderId]) -> Vec<LedgerOrder> {
@@ -50,8 +52,11 @@ async fn orders(desk: &Desk<'_>, ids: &[OrderId]) -> Vec<LedgerOrder> {
 }
 
 fn seen(claim: &Claim, status: OrderStatus) -> LedgerOrder {
-    let claim = claim.clone();
-    LedgerOrder { claim, status }
+    LedgerOrder {
+        claim: claim.clone(),
+        status,
+        ticket: None,
+    }
 }
 
 const START: OrderId = OrderId::new(0);
@@ -99,7 +104,7 @@ async fn repaired(desk: &Desk<'_>, voucher: &Voucher, after: GateVersion) -> Gat
     changes.remove(0)
 }
 
-async fn live_orders_come_by_rising_id_page_by_page(harness: &dyn LedgerHarness) {
+async fn open_orders_come_by_rising_id_page_by_page(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let [voucher, other] = [desk.voucher(9, 3).await, desk.voucher(9, 3).await];
     let mut expected = Vec::new();
@@ -109,22 +114,28 @@ async fn live_orders_come_by_rising_id_page_by_page(harness: &dyn LedgerHarness)
         desk.granted(&other, buyer, 1).await;
     }
     expected.sort_by_key(|order| order.claim.order);
-    assert_eq!(live(&desk, &voucher, START, 1_000).await, expected);
-    assert_eq!(live(&desk, &voucher, START, 2).await, expected[..2]);
+    assert_eq!(open(&desk, &voucher, START, 1_000).await, expected);
+    assert_eq!(open(&desk, &voucher, START, 2).await, expected[..2]);
     let after = expected[1].claim.order;
-    assert_eq!(live(&desk, &voucher, after, 2).await, expected[2..4]);
+    assert_eq!(open(&desk, &voucher, after, 2).await, expected[2..4]);
     let after = expected[4].claim.order;
-    assert_eq!(live(&desk, &voucher, after, 2).await, []);
+    assert_eq!(open(&desk, &voucher, after, 2).await, []);
 }
 
-async fn only_orders_with_units_are_live(harness: &dyn LedgerHarness) {
+async fn only_orders_that_have_units_or_wait_are_open(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(9, 3).await;
     let mut claims = Vec::new();
     for buyer in 1..=4 {
         claims.push(desk.granted(&voucher, buyer, 1).await);
     }
-    desk.joined(&voucher, 5, 1).await;
+    let waits = desk.joined(&voucher, 5, 1).await;
+    let claim_of_left = desk.joined(&voucher, 7, 2).await;
+    let left = Decision::Left {
+        claim: claim_of_left,
+        reason: LeftReason::Withdrawn,
+    };
+    assert_eq!(desk.apply_one(left).await, Verdict::Confirmed);
     desk.apply_one(Decision::Lost(claim(&voucher, 6, 1))).await;
     desk.pay(&claims[0]).await;
     desk.cancel(&claims[1]).await;
@@ -132,9 +143,52 @@ async fn only_orders_with_units_are_live(harness: &dyn LedgerHarness) {
     let mut expected = [
         seen(&claims[0], OrderStatus::Paid),
         seen(&claims[3], OrderStatus::PendingPayment),
+        seen(&waits, OrderStatus::Waiting),
     ];
     expected.sort_by_key(|order| order.claim.order);
-    assert_eq!(live(&desk, &voucher, START, 100).await, expected);
+    assert_eq!(open(&desk, &voucher, START, 100).await, expected);
+}
+
+async fn a_waiting_order_is_told_with_its_turn(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 2).await;
+    let books = &desk.ports.reconciliations;
+    let granted = desk.granted(&voucher, 1, 1).await;
+    let one = desk.joined(&voucher, 2, 70).await;
+    let other = desk.joined(&voucher, 3, 71).await;
+    let mut found = books.open_orders(voucher.id, START, 10).await.unwrap();
+    let ids = [granted.order, one.order, other.order];
+    let mut again = books.orders(&ids).await.unwrap();
+    for list in [&mut found, &mut again] {
+        list.sort_by_key(|it| ids.iter().position(|id| *id == it.claim.order));
+    }
+    assert_eq!(found, again);
+    let tickets = found.iter().map(|it| it.ticket.map(Ticket::get));
+    assert_eq!(tickets.collect::<Vec<_>>(), [None, Some(70), Some(71)]);
+    let seat = Seat {
+        ticket: Ticket::new(70),
+        order: one.order,
+        buyer: one.buyer,
+        quantity: 1,
+        key: None,
+    };
+    assert!(found[1].waits_as(&seat));
+    let ticket = Ticket::new(71);
+    let others = [
+        Seat {
+            ticket,
+            ..seat.clone()
+        },
+        Seat {
+            quantity: 2,
+            ..seat.clone()
+        },
+        Seat {
+            buyer: other.buyer,
+            ..seat
+        },
+    ];
+    assert!(others.iter().all(|seat| !found[1].waits_as(seat)));
 }
 
 async fn orders_are_told_whatever_their_stage(harness: &dyn LedgerHarness) {
@@ -349,14 +403,19 @@ async fn a_parked_order_is_not_missing(harness: &dyn LedgerHarness) {
     assert!(!repair(&desk, DifferenceKind::MessageGone, &parked, None).await);
 }
 
-async fn a_message_that_stands_is_nothing_to_repair(harness: &dyn LedgerHarness) {
+async fn what_no_update_mends_is_refused(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(9, 2).await;
     let books = &desk.ports.reconciliations;
-    let fault = books
-        .repair(DifferenceKind::NotDelivered, &claim(&voucher, 1, 1), None)
-        .await
-        .unwrap_err();
-    assert!(!fault.is_retryable());
+    let kinds = [
+        DifferenceKind::NotDelivered,
+        DifferenceKind::WaiterGone,
+        DifferenceKind::WaiterUnknown,
+        DifferenceKind::PlaceDiffers,
+    ];
+    for kind in kinds {
+        let repaired = books.repair(kind, &claim(&voucher, 1, 1), None).await;
+        assert!(!repaired.unwrap_err().is_retryable());
+    }
     assert_eq!(desk.stored(voucher.id).await.version, voucher.version);
 }

@@ -21,6 +21,44 @@ const PLANT_HOLDER: &str = "\
     redis.call('HINCRBY', KEYS[1], 'free', -ARGV[3])
     return 1";
 
+/// KEYS: sale, waiters. ARGV: buyer.
+const DROP_WAITER: &str = "\
+    if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then return 0 end
+    redis.call('HINCRBY', KEYS[1], 'waiters', -1)
+    return 1";
+
+/// KEYS: sale, waiters, seats. ARGV: turn, buyer, order. The layout is that of `lua/lib/waitlist.lua`.
+const PLANT_WAITER: &str = "\
+    local block, slot = math.floor(ARGV[1] / 16), string.format('%x', ARGV[1] % 16)
+    if redis.call('HEXISTS', KEYS[3], block) == 1
+      or redis.call('ZADD', KEYS[2], 'NX', ARGV[1], ARGV[2]) == 0 then return 0 end
+    redis.call('HSET', KEYS[3], block, slot .. ' ' .. ARGV[3])
+    redis.call('HINCRBY', KEYS[1], 'waiters', 1)
+    redis.call('HINCRBY', KEYS[1], 'seats', 1)
+    return 1";
+
+/// KEYS: sale, waiters, seats. ARGV: two buyers, who change places.
+const SWAP_WAITERS: &str = "\
+    local turns = redis.call('ZMSCORE', KEYS[2], ARGV[1], ARGV[2])
+    if not turns[1] or not turns[2] then return 0 end
+    redis.call('ZADD', KEYS[2], turns[2], ARGV[1], turns[1], ARGV[2])
+    local function line(turn)
+      local block = string.format('%.0f', math.floor(turn / 16))
+      return block, string.match('\\n' .. redis.call('HGET', KEYS[3], block), string.format('\\n%x ([^\\n]+)', turn % 16))
+    end
+    local function put(turn, new)
+      local block, old = line(turn)
+      local slot = string.format('%x ', turn % 16)
+      local text = '\\n' .. redis.call('HGET', KEYS[3], block)
+      text = string.gsub(text, '\\n' .. slot .. old, '\\n' .. slot .. new)
+      redis.call('HSET', KEYS[3], block, string.sub(text, 2))
+    end
+    local _, one = line(turns[1])
+    local _, other = line(turns[2])
+    put(turns[1], other)
+    put(turns[2], one)
+    return 1";
+
 /// KEYS: sale. ARGV: units.
 const SHIFT_FREE: &str = "\
     local free = tonumber(redis.call('HGET', KEYS[1], 'free') or '-1')
@@ -67,6 +105,34 @@ impl Gate {
         let held = format!("{order}:{units}");
         let arguments = [buyer.to_string(), held, units.to_string()];
         self.eval(PLANT_HOLDER, &keys, &arguments).await
+    }
+
+    /// The gate forgets that somebody waits. `false` if he does not.
+    pub async fn drop_waiter(&self, voucher: VoucherId, buyer: BuyerId) -> bool {
+        let keys = self.keys_of(voucher, ["sale", "waiters"]).await;
+        self.eval(DROP_WAITER, &keys, &[buyer.to_string()]).await
+    }
+
+    /// The gate believes that a buyer waits for a unit since this turn, which is far from any other.
+    /// `false` if he waits.
+    pub async fn plant_waiter(
+        &self,
+        voucher: VoucherId,
+        turn: u64,
+        buyer: BuyerId,
+        order: OrderId,
+    ) -> bool {
+        let keys = self.keys_of(voucher, ["sale", "waiters", "seats"]).await;
+        let arguments = [turn, buyer.get(), order.get()].map(|it| it.to_string());
+        self.eval(PLANT_WAITER, &keys, &arguments).await
+    }
+
+    /// The gate believes that each of two who wait for a unit came when the other did. `false` if
+    /// one does not wait.
+    pub async fn swap_waiters(&self, voucher: VoucherId, buyers: [BuyerId; 2]) -> bool {
+        let keys = self.keys_of(voucher, ["sale", "waiters", "seats"]).await;
+        let arguments = buyers.map(|buyer| buyer.to_string());
+        self.eval(SWAP_WAITERS, &keys, &arguments).await
     }
 
     /// The gate believes that so many more units are free. `false` if there would be fewer than

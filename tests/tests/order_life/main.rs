@@ -8,6 +8,7 @@ mod money;
 mod offer;
 mod parked;
 mod payments;
+mod places;
 mod reconcile;
 mod retire;
 mod slow;

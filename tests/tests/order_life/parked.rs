@@ -180,8 +180,8 @@ fn a_discarded_grant_lets_go_of_what_the_gate_took() {
     assert_eq!(reply, ParkedReply::Settled);
     assert_eq!(world.free(voucher), 9);
     assert_eq!(parked_units(&world, voucher), 0);
-    let held = world.alone(world.hot.gate.held_by(voucher, &[claim.buyer]));
-    assert_eq!(held.unwrap().unwrap(), [vec![]]);
+    let found = world.alone(world.hot.gate.claimants(voucher, &[claim.buyer]));
+    assert_eq!(found.unwrap().unwrap()[0].held, []);
     assert_eq!(world.order(order).buyer, buyer(1), "his stays his");
     world.bought(voucher, 2, 1);
     world.assert_sound(voucher);
@@ -198,8 +198,9 @@ fn parked_units_stay_counted_through_a_rebuild_of_the_gate() {
     world.settle();
     assert_eq!(world.free(voucher), 8);
     assert_eq!(parked_units(&world, voucher), 1);
-    let held = world.alone(world.hot.gate.held_by(voucher, &[claim.buyer]));
-    assert_eq!(held.unwrap().unwrap()[0].len(), 1, "he may not buy again");
+    let found = world.alone(world.hot.gate.claimants(voucher, &[claim.buyer]));
+    let held = found.unwrap().unwrap().remove(0).held;
+    assert_eq!(held.len(), 1, "he may not buy again");
     let id = waiting(&world)[0].id;
     world.run(world.parked.discard(id, "collided")).unwrap();
     assert_eq!(world.free(voucher), 9);

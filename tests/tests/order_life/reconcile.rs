@@ -69,9 +69,9 @@ pub(crate) fn assert_one(
 }
 
 pub(crate) fn held(world: &World, voucher: VoucherId, number: u64) -> Vec<OrderId> {
-    let held = world.alone(world.hot.gate.held_by(voucher, &[buyer(number)]));
-    let held = held.unwrap().expect("loaded").remove(0);
-    held.iter().map(|held| held.order).collect()
+    let found = world.alone(world.hot.gate.claimants(voucher, &[buyer(number)]));
+    let found = found.unwrap().expect("loaded").remove(0);
+    found.held.iter().map(|held| held.order).collect()
 }
 
 #[test]

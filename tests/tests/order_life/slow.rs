@@ -7,13 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Admitted, Clock, DifferenceKind, EntryId, FollowReply, GateOrder, GateTally, HoldersPage,
-    LastRuns, LeaveReply, LedgerOrder, Page, PlaceReply, PurchaseGate, Reconciliations, Report,
-    SaleFacts, WithdrawReply,
+    Admitted, Claimant, Clock, DifferenceKind, EntryId, FollowReply, GateOrder, GateTally,
+    HoldersPage, LastRuns, LeaveReply, LedgerOrder, Page, PlaceReply, PurchaseGate,
+    Reconciliations, Report, SaleFacts, WaitersPage, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Attempt, BuyerId, Claim, GateUpdate, Held, OrderId, OrderStatus, Timestamp,
-    VoucherId,
+    AdjustmentId, Attempt, BuyerId, Claim, GateUpdate, OrderId, OrderStatus, Timestamp, VoucherId,
 };
 
 /// Numbers that look like chance and are the same in every run.
@@ -104,16 +103,20 @@ impl PurchaseGate for Slow<dyn PurchaseGate> {
         self.late(self.inner.tally(voucher, after)).await
     }
 
-    async fn held_by(
+    async fn claimants(
         &self,
         voucher: VoucherId,
         buyers: &[BuyerId],
-    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
-        self.late(self.inner.held_by(voucher, buyers)).await
+    ) -> Result<Option<Vec<Claimant>>, Fault> {
+        self.late(self.inner.claimants(voucher, buyers)).await
     }
 
     async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
         self.late(self.inner.holders(voucher, cursor)).await
+    }
+
+    async fn waiters(&self, voucher: VoucherId, cursor: u64) -> Result<Option<WaitersPage>, Fault> {
+        self.late(self.inner.waiters(voucher, cursor)).await
     }
 
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {
@@ -127,13 +130,13 @@ impl PurchaseGate for Slow<dyn PurchaseGate> {
 
 #[async_trait]
 impl Reconciliations for Slow<dyn Reconciliations> {
-    async fn live_orders(
+    async fn open_orders(
         &self,
         voucher: VoucherId,
         after: OrderId,
         max: usize,
     ) -> Result<Vec<LedgerOrder>, Fault> {
-        self.late(self.inner.live_orders(voucher, after, max)).await
+        self.late(self.inner.open_orders(voucher, after, max)).await
     }
 
     async fn orders(&self, ids: &[OrderId]) -> Result<Vec<LedgerOrder>, Fault> {

@@ -7,13 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Admitted, Clock, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
-    NotLoaded, PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
+    Admitted, Claimant, Clock, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
+    NotLoaded, PlaceReply, PurchaseGate, SaleFacts, WaitersPage, WithdrawReply,
 };
 use seckill_decorators::{BatchSettings, BatchedGate};
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, GateUpdate, GateVersion, Held, OrderId, Pulse,
-    Timestamp, VoucherId,
+    AdjustmentId, Admission, Attempt, BuyerId, GateUpdate, GateVersion, OrderId, Pulse, Timestamp,
+    VoucherId,
 };
 use tokio::sync::Semaphore;
 
@@ -168,18 +168,25 @@ impl PurchaseGate for Inner {
         Ok(None)
     }
 
-    async fn held_by(
+    async fn claimants(
         &self,
         _: VoucherId,
         buyers: &[BuyerId],
-    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
-        Ok(Some(vec![Vec::new(); buyers.len()]))
+    ) -> Result<Option<Vec<Claimant>>, Fault> {
+        Ok(Some(vec![Claimant::default(); buyers.len()]))
     }
 
     async fn holders(&self, _: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
         Ok(Some(HoldersPage {
             claims: Vec::new(),
             next: Some(cursor + 1),
+        }))
+    }
+
+    async fn waiters(&self, _: VoucherId, _: u64) -> Result<Option<WaitersPage>, Fault> {
+        Ok(Some(WaitersPage {
+            seats: Vec::new(),
+            next: None,
         }))
     }
 

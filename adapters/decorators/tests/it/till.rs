@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Admitted, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply, NotLoaded,
-    PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
+    Admitted, Claimant, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
+    NotLoaded, PlaceReply, PurchaseGate, SaleFacts, WaitersPage, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Attempt, BuyerId, Claim, Epoch, Followed, GateUpdate, Held, OrderId, Sale,
-    Sequence, Ticket, Timestamp, VoucherId,
+    AdjustmentId, Attempt, BuyerId, Claim, Epoch, Followed, GateUpdate, OrderId, Sale, Sequence,
+    Ticket, Timestamp, VoucherId,
 };
 
 use crate::inner::Mood;
@@ -120,12 +120,12 @@ impl PurchaseGate for Till {
         Ok(None)
     }
 
-    async fn held_by(
+    async fn claimants(
         &self,
         _: VoucherId,
         buyers: &[BuyerId],
-    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
-        Ok(Some(vec![Vec::new(); buyers.len()]))
+    ) -> Result<Option<Vec<Claimant>>, Fault> {
+        Ok(Some(vec![Claimant::default(); buyers.len()]))
     }
 
     async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
@@ -149,6 +149,13 @@ impl PurchaseGate for Till {
         let next = (from + size < claims.len()).then_some(cursor + size as u64);
         let claims = claims.into_iter().skip(from).take(size).collect();
         Ok(Some(HoldersPage { claims, next }))
+    }
+
+    async fn waiters(&self, _: VoucherId, _: u64) -> Result<Option<WaitersPage>, Fault> {
+        Ok(Some(WaitersPage {
+            seats: Vec::new(),
+            next: None,
+        }))
     }
 
     async fn retire(&self, _: VoucherId) -> Result<bool, Fault> {

@@ -69,9 +69,13 @@ struct DifferenceBody {
     repaired: bool,
 }
 
-/// What differs. `not_delivered`: the gate gave units, and the message stands; it will be delivered.
-/// `message_gone`: it does not stand any more. `holder_gone`: the ledger has the order, and the gate
-/// does not hold it. `not_released`: the ledger gave the units back, and the gate still holds them.
+/// What differs. `not_delivered`: the gate gave units or a place, and the message stands; it will be
+/// delivered. `message_gone`: the gate gave units, and it does not stand any more. `holder_gone`: the
+/// ledger has the order, and the gate does not hold it. `not_released`: the ledger gave the units
+/// back, and the gate still holds them. `waiter_gone`: the order waits in the ledger, and has no place
+/// at the gate. `waiter_unknown`: it has a place at the gate, and does not wait in the ledger.
+/// `place_differs`: it waits in both, in another turn or for another quantity. Of these three each is
+/// repaired by loading the sale into the gate again.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DifferenceKind)]
 #[serde(rename_all = "snake_case")]
@@ -80,6 +84,9 @@ enum KindWord {
     MessageGone,
     HolderGone,
     NotReleased,
+    WaiterGone,
+    WaiterUnknown,
+    PlaceDiffers,
 }
 
 impl From<Report> for ReportBody {
@@ -130,6 +137,9 @@ impl From<Difference> for DifferenceBody {
                 DifferenceKind::MessageGone => KindWord::MessageGone,
                 DifferenceKind::HolderGone => KindWord::HolderGone,
                 DifferenceKind::NotReleased => KindWord::NotReleased,
+                DifferenceKind::WaiterGone => KindWord::WaiterGone,
+                DifferenceKind::WaiterUnknown => KindWord::WaiterUnknown,
+                DifferenceKind::PlaceDiffers => KindWord::PlaceDiffers,
             },
             repaired: difference.repaired,
         }

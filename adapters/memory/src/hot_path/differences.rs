@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use seckill_domain::{BuyerId, Held, OrderId, Sale, VoucherId};
+use seckill_domain::{BuyerId, Held, OrderId, Sale, Seat, VoucherId};
 
 use super::MemoryHotPath;
 use super::damage::{Keep, rebuilt};
@@ -26,6 +26,19 @@ impl MemoryHotPath {
         self.alter(voucher, |sale| {
             let mut altered = sale.clone();
             altered.restore_holder(buyer, held);
+            Some(altered)
+        })
+    }
+
+    /// Makes the gate believe that a buyer waits in this place, or in none. `false` if it does not have
+    /// the voucher.
+    pub fn plant_place(&self, voucher: VoucherId, buyer: BuyerId, seat: Option<Seat>) -> bool {
+        self.alter(voucher, |sale| {
+            let mut altered = sale.clone();
+            altered.leave(buyer);
+            if let Some(seat) = seat {
+                altered.restore_seat(seat);
+            }
             Some(altered)
         })
     }

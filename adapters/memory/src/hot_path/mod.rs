@@ -2,11 +2,11 @@
 //! state under one lock, as Redis has one thread.
 
 mod admission_stream;
+mod claimants;
 mod damage;
 mod delay_queue;
 mod differences;
 mod gate_loader;
-mod holders;
 mod leases;
 mod notices;
 mod order_ids;

@@ -3,17 +3,17 @@
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    ATTEMPTS_MAX, Admitted, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
-    NotLoaded, Place, PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
+    ATTEMPTS_MAX, Admitted, Claimant, EntryId, FollowReply, GateOrder, GateTally, HoldersPage,
+    LeaveReply, NotLoaded, Place, PlaceReply, PurchaseGate, SaleFacts, WaitersPage, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Followed, GateUpdate, Held, Leave,
+    AdjustmentId, Admission, Attempt, BuyerId, Claim, Decision, Followed, GateUpdate, Leave,
     OrderId, Sale, Ticket, Timestamp, VoucherId,
 };
 
 use super::partition::{DecidedOrder, Journal, Partition, told};
 use super::store::Shared;
-use super::{HotGuard, HotPathOptions, holders};
+use super::{HotGuard, HotPathOptions, claimants};
 use crate::chaos::at_most;
 
 /// Most promotions of one call, and most buyers taken off the waitlist.
@@ -162,24 +162,31 @@ impl PurchaseGate for Shared {
         tally.map_err(|count| Fault::unavailable(TALLY, format!("{count} decisions are too many")))
     }
 
-    async fn held_by(
+    async fn claimants(
         &self,
         voucher: VoucherId,
         buyers: &[BuyerId],
-    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
-        const HELD_BY: &str = "purchase_gate.held_by";
-        at_most(HELD_BY, buyers.len(), BUYERS_MAX)?;
-        self.at(HELD_BY, voucher, |partition, now| {
+    ) -> Result<Option<Vec<Claimant>>, Fault> {
+        const CLAIMANTS: &str = "purchase_gate.claimants";
+        at_most(CLAIMANTS, buyers.len(), BUYERS_MAX)?;
+        self.at(CLAIMANTS, voucher, |partition, now| {
             let (sale, _) = partition.open(voucher, now).ok()?;
-            let held = buyers.iter().map(|buyer| sale.held_by(*buyer).to_vec());
-            Some(held.collect())
+            let found = buyers.iter().map(|buyer| claimants::of(sale, *buyer));
+            Some(found.collect())
         })
     }
 
     async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
         self.at("purchase_gate.holders", voucher, |partition, now| {
             let (sale, _) = partition.open(voucher, now).ok()?;
-            Some(holders::page(voucher, sale, cursor))
+            Some(claimants::holders(voucher, sale, cursor))
+        })
+    }
+
+    async fn waiters(&self, voucher: VoucherId, cursor: u64) -> Result<Option<WaitersPage>, Fault> {
+        self.at("purchase_gate.waiters", voucher, |partition, now| {
+            let (sale, _) = partition.open(voucher, now).ok()?;
+            Some(claimants::waiters(sale, cursor))
         })
     }
 

@@ -27,22 +27,25 @@ const VOUCHERS_MAX: usize = 1_000;
 
 #[async_trait]
 impl Reconciliations for MemoryLedger {
-    async fn live_orders(
+    async fn open_orders(
         &self,
         voucher: VoucherId,
         after: OrderId,
         max: usize,
     ) -> Result<Vec<LedgerOrder>, Fault> {
-        const LIVE_ORDERS: &str = "reconciliations.live_orders";
-        at_most(LIVE_ORDERS, max, ORDERS_MAX)?;
-        self.read(LIVE_ORDERS, |book, _| {
+        const OPEN_ORDERS: &str = "reconciliations.open_orders";
+        at_most(OPEN_ORDERS, max, ORDERS_MAX)?;
+        self.read(OPEN_ORDERS, |book, _| {
             let last = (voucher, OrderId::new(u64::MAX));
             let orders = book
                 .orders_by_voucher
                 .range((Excluded((voucher, after)), Included(last)))
                 .filter_map(|(_, id)| book.orders.get(id));
-            let live = orders.filter(|order| order.status().is_live());
-            live.take(max).map(stored).collect()
+            let open = orders.filter(|order| {
+                let status = order.status();
+                status.is_live() || status == OrderStatus::Waiting
+            });
+            open.take(max).map(stored).collect()
         })
     }
 
@@ -78,8 +81,9 @@ impl Reconciliations for MemoryLedger {
         seen: Option<OrderStatus>,
     ) -> Result<bool, Fault> {
         const REPAIR: &str = "reconciliations.repair";
-        let change = repair_of(kind, claim)
-            .ok_or_else(|| Fault::broken(REPAIR, "a message that stands is delivered"))?;
+        let change = kind
+            .mended_by(claim)
+            .ok_or_else(|| Fault::broken(REPAIR, "no update mends this"))?;
         let rows = |_: &Book| vec![Row::Order(claim.order), Row::Voucher(claim.voucher)];
         self.when_free(REPAIR, rows, |book, _| {
             let now = book.ledger_order(claim.order).map(|order| order.status);
@@ -176,7 +180,11 @@ impl Book {
         }
         let decision = self.parked.of_order(id).and_then(ParkedRow::decision);
         let claim = decision.and_then(Decision::claim)?.clone();
-        Some(LedgerOrder { claim, status })
+        Some(LedgerOrder {
+            claim,
+            status,
+            ticket: None,
+        })
     }
 }
 
@@ -190,6 +198,7 @@ fn stored(order: &Order) -> LedgerOrder {
             key: order.key.clone(),
         },
         status: order.status(),
+        ticket: order.ticket,
     }
 }
 
@@ -198,18 +207,4 @@ fn released_order(change: &GateChange) -> Option<OrderId> {
         GateChange::Release { order, .. } => Some(*order),
         _ => None,
     }
-}
-
-/// What mends a difference; a message that stands is left to the order writer.
-fn repair_of(kind: DifferenceKind, claim: &Claim) -> Option<GateChange> {
-    Some(match kind {
-        DifferenceKind::NotDelivered => return None,
-        DifferenceKind::MessageGone => GateChange::AppendAgain(claim.clone()),
-        DifferenceKind::HolderGone => GateChange::RestoreHolder(claim.clone()),
-        DifferenceKind::NotReleased => GateChange::Release {
-            order: claim.order,
-            buyer: claim.buyer,
-            quantity: claim.quantity,
-        },
-    })
 }

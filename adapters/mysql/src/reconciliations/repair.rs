@@ -18,8 +18,9 @@ pub(super) async fn repair(
     claim: &Claim,
     seen: Option<OrderStatus>,
 ) -> Result<bool, Fault> {
-    let change = repair_of(kind, claim)
-        .ok_or_else(|| Fault::broken(PORT, "a message that stands is delivered"))?;
+    let change = kind
+        .mended_by(claim)
+        .ok_or_else(|| Fault::broken(PORT, "no update mends this"))?;
     let mut session = store.begin(PORT).await?;
     match work(&mut session, claim, seen, change).await {
         Ok(true) => {
@@ -76,18 +77,4 @@ async fn lock_status(session: &mut Session, claim: &Claim) -> Result<Option<Orde
     }
     let parked = session.row(statement(PARKED).bind(id)).await?;
     Ok(parked.map(|_| OrderStatus::Queued).or(status))
-}
-
-/// What mends a difference; a message that stands is left to the order writer.
-fn repair_of(kind: DifferenceKind, claim: &Claim) -> Option<GateChange> {
-    Some(match kind {
-        DifferenceKind::NotDelivered => return None,
-        DifferenceKind::MessageGone => GateChange::AppendAgain(claim.clone()),
-        DifferenceKind::HolderGone => GateChange::RestoreHolder(claim.clone()),
-        DifferenceKind::NotReleased => GateChange::Release {
-            order: claim.order,
-            buyer: claim.buyer,
-            quantity: claim.quantity,
-        },
-    })
 }

@@ -28,6 +28,9 @@ words!(
         MessageGone = "message_gone",
         HolderGone = "holder_gone",
         NotReleased = "not_released",
+        WaiterGone = "waiter_gone",
+        WaiterUnknown = "waiter_unknown",
+        PlaceDiffers = "place_differs",
     }
 );
 

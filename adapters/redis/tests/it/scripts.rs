@@ -102,9 +102,10 @@ async fn every_step_at_the_gate(stage: &Stage) {
     assert!(gate.facts(&[VOUCHER]).await.unwrap()[0].is_some());
     let tally = gate.tally(VOUCHER, EntryId::START).await.unwrap();
     assert_eq!(tally.map(|tally| tally.units_after), Some(3));
-    let held = gate.held_by(VOUCHER, &[BuyerId::new(2)]).await.unwrap();
-    assert_eq!(held.map(|held| held[0].len()), Some(1));
+    let found = gate.claimants(VOUCHER, &[BuyerId::new(2)]).await.unwrap();
+    assert_eq!(found.map(|found| found[0].held.len()), Some(1));
     assert!(gate.holders(VOUCHER, 0).await.unwrap().is_some());
+    assert!(gate.waiters(VOUCHER, 0).await.unwrap().is_some());
     gate.withdraw(VOUCHER, 1, AdjustmentId::new(1))
         .await
         .unwrap();

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use seckill_application::ports::{
-    Admitted, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply, OrderIds,
-    PlaceReply, PurchaseGate, SaleFacts, WithdrawReply,
+    Admitted, Claimant, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
+    OrderIds, PlaceReply, PurchaseGate, SaleFacts, WaitersPage, WithdrawReply,
 };
 use seckill_application::{Effect, Fault};
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, GateChange, GateUpdate, Held, OrderId, VoucherId,
+    AdjustmentId, Admission, Attempt, BuyerId, GateChange, GateUpdate, OrderId, VoucherId,
 };
 use seckill_memory::MemoryHotPath;
 
@@ -35,8 +35,8 @@ impl Repeating {
                     buyer,
                     quantity,
                 } if self.unchecked => {
-                    let held = self.inner.held_by(update.voucher, &[*buyer]).await?;
-                    let mut held = held.into_iter().flatten().flatten();
+                    let of = self.inner.claimants(update.voucher, &[*buyer]).await?;
+                    let mut held = of.into_iter().flatten().flat_map(|it| it.held);
                     let holds = held.any(|it| it.order == *order);
                     if holds { 0 } else { *quantity }
                 }
@@ -57,8 +57,9 @@ hand_on!(PurchaseGate for Repeating {
     has_decided(order: OrderId) -> bool;
     facts(vouchers: &[VoucherId]) -> Vec<Option<SaleFacts>>;
     tally(voucher: VoucherId, after: EntryId) -> Option<GateTally>;
-    held_by(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Vec<Held>>>;
+    claimants(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Claimant>>;
     holders(voucher: VoucherId, cursor: u64) -> Option<HoldersPage>;
+    waiters(voucher: VoucherId, cursor: u64) -> Option<WaitersPage>;
     retire(voucher: VoucherId) -> bool;
     ping() -> ();
 } but {
@@ -109,8 +110,9 @@ hand_on!(PurchaseGate for Renumbering {
     has_decided(order: OrderId) -> bool;
     facts(vouchers: &[VoucherId]) -> Vec<Option<SaleFacts>>;
     tally(voucher: VoucherId, after: EntryId) -> Option<GateTally>;
-    held_by(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Vec<Held>>>;
+    claimants(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Claimant>>;
     holders(voucher: VoucherId, cursor: u64) -> Option<HoldersPage>;
+    waiters(voucher: VoucherId, cursor: u64) -> Option<WaitersPage>;
     retire(voucher: VoucherId) -> bool;
     ping() -> ();
 } but {

@@ -5,14 +5,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    AdmissionStream, Admitted, Backlog, DelayQueue, EntryId, EpochBegun, FollowReply, Following,
-    GateLoader, GateOrder, GateTally, HoldersPage, Lease, LeaseOwner, Leases, LeaveReply,
-    LoadBegun, LoadChunk, LoadStep, LoadToken, NoticeFeed, Notifier, Offered, OpenSale, Opened,
-    PartitionState, PlaceReply, PurchaseGate, SaleFacts, StreamReply, Survivors, WithdrawReply,
+    AdmissionStream, Admitted, Backlog, Claimant, DelayQueue, EntryId, EpochBegun, FollowReply,
+    Following, GateLoader, GateOrder, GateTally, HoldersPage, Lease, LeaseOwner, Leases,
+    LeaveReply, LoadBegun, LoadChunk, LoadStep, LoadToken, NoticeFeed, Notifier, Offered, OpenSale,
+    Opened, PartitionState, PlaceReply, PurchaseGate, SaleFacts, StreamReply, Survivors,
+    WaitersPage, WithdrawReply,
 };
 use seckill_domain::{
-    AdjustmentId, Attempt, BuyerId, Claim, Epoch, Event, GateUpdate, Held, OrderId, PartitionId,
-    Seat, Sequence, Timestamp, VoucherId,
+    AdjustmentId, Attempt, BuyerId, Claim, Epoch, Event, GateUpdate, OrderId, PartitionId, Seat,
+    Sequence, Timestamp, VoucherId,
 };
 
 use super::{Faulty, faulty};
@@ -24,8 +25,9 @@ faulty!(PurchaseGate as "purchase_gate" {
     has_decided(order: OrderId) -> bool;
     facts(vouchers: &[VoucherId]) -> Vec<Option<SaleFacts>>;
     tally(voucher: VoucherId, after: EntryId) -> Option<GateTally>;
-    held_by(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Vec<Held>>>;
+    claimants(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Claimant>>;
     holders(voucher: VoucherId, cursor: u64) -> Option<HoldersPage>;
+    waiters(voucher: VoucherId, cursor: u64) -> Option<WaitersPage>;
     ping() -> ();
 } late {
     follow(update: &GateUpdate) -> FollowReply { update = update.clone() } (&update);

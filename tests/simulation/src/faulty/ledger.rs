@@ -94,7 +94,7 @@ faulty!(MoneyMovements as "money_movements" {
 } late {} extra {});
 
 faulty!(Reconciliations as "reconciliations" {
-    live_orders(voucher: VoucherId, after: OrderId, max: usize) -> Vec<LedgerOrder>;
+    open_orders(voucher: VoucherId, after: OrderId, max: usize) -> Vec<LedgerOrder>;
     orders(ids: &[OrderId]) -> Vec<LedgerOrder>;
     being_released(voucher: VoucherId, ids: &[OrderId]) -> Vec<OrderId>;
     note_load(voucher: VoucherId) -> bool;

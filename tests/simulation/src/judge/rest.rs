@@ -96,7 +96,7 @@ fn overdue(site: &Site, voucher: &Voucher) -> Option<String> {
     let live =
         now(ledger
             .reconciliations
-            .live_orders(voucher.id, seckill_domain::OrderId::new(0), 1_000));
+            .open_orders(voucher.id, seckill_domain::OrderId::new(0), 1_000));
     let clock = site.nature.clock.now();
     live.iter().find_map(|it| {
         let order = now(ledger.ledger.order(it.claim.order))?;

@@ -39,8 +39,11 @@ pub(super) fn in_ledger(site: &Site, voucher: &Voucher) -> Result<(), Violation>
     let mut units: BTreeMap<BuyerId, u32> = BTreeMap::new();
     for order in now(ledger
         .reconciliations
-        .live_orders(id, OrderId::new(0), 1_000))
+        .open_orders(id, OrderId::new(0), 1_000))
     {
+        if !order.status.is_live() {
+            continue;
+        }
         *units.entry(order.claim.buyer).or_default() += order.claim.quantity;
     }
     let limit = voucher.terms.per_buyer_limit;

@@ -139,7 +139,7 @@ counted!(MoneyMovements as "money_movements" {
 });
 
 counted!(Reconciliations as "reconciliations" {
-    live_orders(voucher: VoucherId, after: OrderId, max: usize) -> Vec<LedgerOrder>;
+    open_orders(voucher: VoucherId, after: OrderId, max: usize) -> Vec<LedgerOrder>;
     orders(ids: &[OrderId]) -> Vec<LedgerOrder>;
     being_released(voucher: VoucherId, ids: &[OrderId]) -> Vec<OrderId>;
     repair(kind: DifferenceKind, claim: &Claim, seen: Option<OrderStatus>) -> bool;

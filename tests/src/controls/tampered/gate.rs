@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Admitted, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply, PlaceReply,
-    PurchaseGate, SaleFacts, WithdrawReply,
+    Admitted, Claimant, EntryId, FollowReply, GateOrder, GateTally, HoldersPage, LeaveReply,
+    PlaceReply, PurchaseGate, SaleFacts, WaitersPage, WithdrawReply,
 };
-use seckill_domain::{AdjustmentId, Attempt, BuyerId, GateUpdate, Held, OrderId, VoucherId};
+use seckill_domain::{AdjustmentId, Attempt, BuyerId, GateUpdate, OrderId, VoucherId};
 
 use crate::controls::Checkpoint;
 
@@ -103,16 +103,20 @@ impl PurchaseGate for TamperedGate {
         self.inner.tally(voucher, after).await
     }
 
-    async fn held_by(
+    async fn claimants(
         &self,
         voucher: VoucherId,
         buyers: &[BuyerId],
-    ) -> Result<Option<Vec<Vec<Held>>>, Fault> {
-        self.inner.held_by(voucher, buyers).await
+    ) -> Result<Option<Vec<Claimant>>, Fault> {
+        self.inner.claimants(voucher, buyers).await
     }
 
     async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
         self.inner.holders(voucher, cursor).await
+    }
+
+    async fn waiters(&self, voucher: VoucherId, cursor: u64) -> Result<Option<WaitersPage>, Fault> {
+        self.inner.waiters(voucher, cursor).await
     }
 
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {

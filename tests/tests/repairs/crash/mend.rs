@@ -27,7 +27,7 @@ const EVERY_MINUTE: ReconcileScope = ReconcileScope {
 const REPAIR: [&str; 7] = [
     "leases.acquire",
     "purchase_gate.holders",
-    "reconciliations.live_orders",
+    "reconciliations.open_orders",
     "reconciliations.repair",
     "purchase_gate.follow",
     "reconciliations.store",

@@ -176,9 +176,10 @@ impl Story {
     /// What the gate has of a buyer.
     pub(super) async fn assert_holds(&self, process: &Branch, buyer: u64, order: OrderId) {
         let gate = &process.stores.hot.gate;
-        let held = gate.held_by(self.voucher.id, &[BuyerId::new(buyer)]).await;
-        let held = held.unwrap().expect("it is loaded");
-        let orders: Vec<OrderId> = held[0].iter().map(|held| held.order).collect();
+        let buyers = [BuyerId::new(buyer)];
+        let found = gate.claimants(self.voucher.id, &buyers).await;
+        let found = found.unwrap().expect("it is loaded").remove(0);
+        let orders: Vec<OrderId> = found.held.iter().map(|held| held.order).collect();
         assert_eq!(orders, [order], "of buyer {buyer}");
     }
 
@@ -313,14 +314,15 @@ impl Story {
         let tally = ports.ledger.tally(self.voucher.id, self.voucher.version);
         let tally = tally.await.unwrap().expect("a voucher");
         let books = &ports.reconciliations;
-        let live = books.live_orders(self.voucher.id, OrderId::new(0), 1_000);
+        let open = books.open_orders(self.voucher.id, OrderId::new(0), 1_000);
         let mut held = HeldFacts {
             total: i64::from(tally.total),
             stock: i64::from(tally.stock),
             parked: i64::from(tally.parked),
             ..HeldFacts::default()
         };
-        for order in live.await.unwrap() {
+        let open = open.await.unwrap();
+        for order in open.iter().filter(|order| order.status.is_live()) {
             let units = held.units.entry(order.claim.buyer).or_default();
             *units += i64::from(order.claim.quantity);
         }
