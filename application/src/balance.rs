@@ -14,8 +14,12 @@ use crate::ports::{Clock, GateTally, HotPath, Ledger, LedgerPorts, LedgerTally, 
 pub struct Balance {
     /// Where the units are.
     pub tally: Tally,
-    /// Whether nothing moved while it was read, and conservation (I1) and never-oversold (I2) hold.
+    /// Whether nothing moved while it was read, conservation (I1) and never-oversold (I2) hold, and
+    /// the ledger agrees with itself.
     pub holds: bool,
+    /// Units by which the ledger's stock is off from what its own total and orders leave. Then the
+    /// ledger is damaged, and refuses what the gate grants, or has units that nobody sells.
+    pub stock_drift: i64,
     /// Whether nothing moved while it was read.
     pub at_rest: bool,
     /// Whether the gate had the voucher; if not, all its free units are the ledger's.
@@ -27,15 +31,7 @@ pub struct Balance {
 impl Balance {
     /// Units by which conservation is off; `None` if something moved while it was read.
     pub fn drift(&self) -> Option<i64> {
-        let Tally {
-            total,
-            free,
-            in_flight,
-            parked,
-            ..
-        } = self.tally;
-        let accounted = free + in_flight + parked + self.tally.live();
-        self.at_rest.then_some(accounted - total)
+        self.at_rest.then(|| self.tally.drift())
     }
 }
 
@@ -101,17 +97,17 @@ impl ReadBalance {
                 wide(gate.units_after) + wide(ledger.units_returned_after),
             )
         });
+        let by_itself = ledger.by_itself();
         let tally = Tally {
-            total: i64::from(ledger.total),
             free: i64::from(free),
             in_flight,
-            parked: i64::from(ledger.parked),
-            awaiting_payment: i64::from(ledger.awaiting_payment),
-            paid: i64::from(ledger.paid),
+            ..by_itself
         };
+        let sound = invariants::conserved(&tally) && invariants::never_oversold(&tally);
         Balance {
             tally,
-            holds: invariants::conserved(&tally) && invariants::never_oversold(&tally),
+            holds: sound && invariants::conserved(&by_itself),
+            stock_drift: by_itself.drift(),
             at_rest: true,
             at_gate: gate.is_some(),
             watermark: ledger.head.applied,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use seckill_domain::{
-    BuyerId, Forbidden, NewEvent, Order, OrderId, OrderStatus, PaymentId, Transition,
+    BuyerId, Forbidden, NewEvent, Order, OrderId, OrderStatus, PaymentId, Timestamp, Transition,
 };
 
 use crate::ports::{
@@ -63,6 +63,13 @@ impl PayOrder {
         };
         match order.status() {
             OrderStatus::Queued => return Ok(PayReply::Refused(Forbidden::Queued)),
+            // Nothing can be paid, whether or not the ledger knows that already.
+            OrderStatus::Waiting
+            | OrderStatus::Withdrawn
+            | OrderStatus::ClosedOut
+            | OrderStatus::Rejected => {
+                return Ok(Self::unpayable(order, payment, self.clock.now()));
+            }
             OrderStatus::PendingPayment => {
                 let answer = self.payments.confirm(payment, id, order.amount).await?;
                 if let Confirmation::Declined(why) = answer {
@@ -72,6 +79,13 @@ impl PayOrder {
             _ => {}
         }
         retrying(&*self.clock, || self.pay(id, payment)).await
+    }
+
+    fn unpayable(mut order: Order, payment: &PaymentId, now: Timestamp) -> PayReply {
+        match order.pay(payment, now) {
+            Ok(_) => PayReply::Paid(order),
+            Err(why) => PayReply::Refused(why),
+        }
     }
 
     async fn pay(&self, id: OrderId, payment: &PaymentId) -> Result<PayReply, Fault> {

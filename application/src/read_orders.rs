@@ -108,8 +108,8 @@ impl ReadOrders {
         }
     }
 
-    /// Whether an order has its units from the gate and not in the ledger yet, parked ones
-    /// included; waits up to 2 s for the ledger.
+    /// Whether the gate has decided what the ledger does not have yet: that the order has its units,
+    /// parked ones included, or has left the waitlist. Waits up to 2 s for the ledger.
     pub(crate) async fn is_still_queued(&self, id: OrderId) -> Result<bool, Fault> {
         let deadline = self.clock.monotonic() + ROW_PATIENCE;
         while self.is_on_its_way(id).await? {
@@ -128,7 +128,7 @@ impl ReadOrders {
             None => self.gate.has_decided(id).await,
             Some(OrderStatus::Waiting) => {
                 let found = self.gate.find_order(id).await?;
-                Ok(found.is_some_and(|found| found.holds_units))
+                Ok(found.is_some_and(|found| found.holds_units || found.left.is_some()))
             }
             Some(_) => Ok(false),
         }

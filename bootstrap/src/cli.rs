@@ -43,8 +43,8 @@ enum Command {
     Simulate(Box<simulate::SimulateArgs>),
     /// Compare the gate with the ledger once, now, and mend what differs
     ///
-    /// Ends with 0 if all agrees or was mended, 1 if something differs still or the comparison
-    /// failed, 2 for a bad setting, 3 if another process is reconciling.
+    /// Ends with 0 if all agrees or was mended, 1 if something differs still, 2 for a bad setting, 3 if
+    /// another process is reconciling, 4 if there was no comparison, as when a server is away.
     Reconcile(Box<reconcile::ReconcileArgs>),
     /// Print the OpenAPI document
     Openapi,

@@ -21,6 +21,8 @@ pub enum Failure {
     },
     /// Somebody else is at the same work; this one has done nothing.
     Busy(&'static str),
+    /// Gate and ledger could not be compared. Not to be taken for a difference.
+    Uncompared(Box<Failure>),
     /// Anything else.
     Other(anyhow::Error),
     /// The program was told to stop.
@@ -36,12 +38,21 @@ impl Failure {
         }
     }
 
-    /// 2 for a bad setting, as for a bad argument; 3 if somebody else is at it; 0 for a stop that was
-    /// asked for; else 1.
+    /// What kept gate and ledger from being compared.
+    pub(crate) fn of_comparison(self) -> Self {
+        match self {
+            Self::Neighbour { .. } | Self::Other(_) => Self::Uncompared(Box::new(self)),
+            told => told,
+        }
+    }
+
+    /// 2 for a bad setting, as for a bad argument; 3 if somebody else is at it; 4 if there was no
+    /// comparison; 0 for a stop that was asked for; else 1.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Setting(_) => ExitCode::from(2),
             Self::Busy(_) => ExitCode::from(3),
+            Self::Uncompared(_) => ExitCode::from(4),
             Self::Stopped => ExitCode::SUCCESS,
             Self::Neighbour { .. } | Self::Other(_) => ExitCode::FAILURE,
         }
@@ -54,6 +65,7 @@ impl fmt::Display for Failure {
             Self::Setting(bad) => fmt::Display::fmt(bad, f),
             Self::Neighbour { setting, problem } => write!(f, "{setting}: {problem}"),
             Self::Busy(who) => f.write_str(who),
+            Self::Uncompared(why) => fmt::Display::fmt(why, f),
             Self::Other(other) => write!(f, "{other:#}"),
             Self::Stopped => f.write_str("stopped before it had started"),
         }

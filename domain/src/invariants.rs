@@ -97,11 +97,16 @@ impl Tally {
     pub fn live(&self) -> i64 {
         self.awaiting_payment + self.paid
     }
+
+    /// Units by which conservation is off: positive if more are accounted for than there are.
+    pub fn drift(&self) -> i64 {
+        self.free + self.in_flight + self.parked + self.live() - self.total
+    }
 }
 
 /// I1: `total = free + in_flight + parked + awaiting_payment + paid`.
 pub fn conserved(tally: &Tally) -> bool {
-    tally.total == tally.free + tally.in_flight + tally.parked + tally.awaiting_payment + tally.paid
+    tally.drift() == 0
 }
 
 /// I2: live units never exceed the total, and free stock is never negative.

@@ -163,6 +163,13 @@ impl Reconciliations for Store {
         repair::repair(self, kind, claim, seen).await
     }
 
+    async fn told_before(
+        &self,
+        voucher: VoucherId,
+    ) -> Result<Vec<(OrderId, DifferenceKind)>, Fault> {
+        reports::told_before(self, voucher).await
+    }
+
     async fn note_load(&self, voucher: VoucherId) -> Result<bool, Fault> {
         loads::note(self, voucher).await
     }

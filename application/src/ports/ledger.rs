@@ -1,6 +1,7 @@
 //! The record of truth: reads, and units of work.
 
 use async_trait::async_trait;
+use seckill_domain::invariants::Tally;
 use seckill_domain::{
     AdjustmentId, BuyerId, Claim, GateChange, GateVersion, IdempotencyKey, Money, NewEvent, Order,
     OrderId, OrderStatus, PaymentId, RefundReason, Timestamp, Voucher, VoucherId, VoucherTerms,
@@ -61,6 +62,21 @@ pub struct LedgerTally {
     pub units_returned_after: u64,
     /// How far the partition's stream is applied.
     pub head: super::PartitionHead,
+}
+
+impl LedgerTally {
+    /// Where the units are by the ledger alone, which gives its own stock for the free ones. It
+    /// holds at every moment, whatever is on its way.
+    pub fn by_itself(&self) -> Tally {
+        Tally {
+            total: i64::from(self.total),
+            free: i64::from(self.stock),
+            in_flight: 0,
+            parked: i64::from(self.parked),
+            awaiting_payment: i64::from(self.awaiting_payment),
+            paid: i64::from(self.paid),
+        }
+    }
 }
 
 /// Everything about a sale that the gate needs, read in one consistent step.

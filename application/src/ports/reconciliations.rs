@@ -14,7 +14,8 @@ pub struct Difference {
     pub claim: Claim,
     /// What is wrong.
     pub kind: DifferenceKind,
-    /// Whether it was repaired; `false` in a dry run, and if the order moved in between.
+    /// Whether it was repaired; `false` in a dry run, if the order moved in between, and if the last
+    /// report that could repair something told of it as well: then no repair has helped.
     pub repaired: bool,
 }
 
@@ -73,11 +74,16 @@ pub struct VoucherFinding {
     pub voucher: VoucherId,
     /// Each term of conservation, at the position of the second look.
     pub tally: Tally,
-    /// Whether nothing moved in between, and the tally holds.
+    /// Whether nothing moved in between, the tally holds, and the ledger agrees with itself.
     pub holds: bool,
     /// Units by which the gate's free stock is off beyond what orders that differ explain; then the
-    /// sale is loaded again.
+    /// sale is loaded again, unless the ledger's stock, which it would get, is off itself.
     pub free_drift: i64,
+    /// Units by which the ledger's stock is off from what its own total and orders leave. Nobody can
+    /// say which of them is right, so that it is left to an administrator.
+    pub stock_drift: i64,
+    /// Whether the gate goes by other terms than the ledger; then the sale is loaded again.
+    pub terms_differ: bool,
     /// Whether the gate had the sale at the second look; one that it does not have is loaded.
     pub at_gate: bool,
     /// How often the sale was loaded into the gate again, by whichever process, since the last
@@ -85,6 +91,18 @@ pub struct VoucherFinding {
     pub reloads: u32,
     /// Differences about orders.
     pub differences: Vec<Difference>,
+}
+
+impl VoucherFinding {
+    /// Whether loading the sale again mends what was found of the whole of it.
+    pub fn asks_for_load(&self) -> bool {
+        self.terms_differ || (self.free_drift != 0 && self.stock_drift == 0)
+    }
+
+    /// Whether something is wrong with the whole of it.
+    fn is_off(&self) -> bool {
+        self.free_drift != 0 || self.stock_drift != 0 || self.terms_differ || !self.at_gate
+    }
 }
 
 /// A reconciliation that ran.
@@ -113,11 +131,11 @@ impl Report {
             .sum()
     }
 
-    /// Everything that was found wrong: orders that differed, sales whose free stock was off, and
-    /// sales that the gate does not have.
+    /// Everything that was found wrong: orders that differed, and sales that are off as a whole: by
+    /// their free stock, the ledger's stock or their terms, or not at the gate.
     pub fn findings(&self) -> usize {
-        let wrong = |found: &&VoucherFinding| found.free_drift != 0 || !found.at_gate;
-        self.differences() + self.vouchers.iter().filter(wrong).count()
+        let off = self.vouchers.iter().filter(|found| found.is_off());
+        self.differences() + off.count()
     }
 
     /// Times that sales were loaded into the gate again.
@@ -126,15 +144,22 @@ impl Report {
         reloads.sum()
     }
 
-    /// Differences that were repaired, and sales that are loaded again because their free stock was
-    /// off.
+    /// Differences that were repaired, and sales that are loaded again because their free stock or
+    /// their terms were off.
     pub fn repairs(&self) -> usize {
         let orders = self.vouchers.iter().flat_map(|found| &found.differences);
-        let reloads = self
-            .vouchers
-            .iter()
-            .filter(|found| found.free_drift != 0 && !self.dry_run);
-        orders.filter(|difference| difference.repaired).count() + reloads.count()
+        let orders = orders.filter(|difference| difference.repaired);
+        let loads = self.vouchers.iter().filter(|found| found.asks_for_load());
+        orders.count() + if self.dry_run { 0 } else { loads.count() }
+    }
+
+    /// Whether nothing was found, or all of it is mended.
+    pub fn leaves_nothing(&self) -> bool {
+        self.vouchers.iter().all(|found| {
+            let loaded = found.asks_for_load() && !self.dry_run;
+            found.differences.iter().all(|it| it.repaired)
+                && (!found.is_off() || (loaded && found.stock_drift == 0 && found.at_gate))
+        })
     }
 }
 
@@ -205,6 +230,12 @@ pub trait Reconciliations: Send + Sync {
         claim: &Claim,
         seen: Option<OrderStatus>,
     ) -> Result<bool, Fault>;
+
+    /// What the newest report about a voucher that was no dry run told of its orders.
+    async fn told_before(
+        &self,
+        voucher: VoucherId,
+    ) -> Result<Vec<(OrderId, DifferenceKind)>, Fault>;
 
     /// Notes that a sale was loaded into the gate. Returns whether it had been before.
     async fn note_load(&self, voucher: VoucherId) -> Result<bool, Fault>;

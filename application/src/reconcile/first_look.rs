@@ -20,7 +20,7 @@ pub(super) struct Look {
     /// is among them. `None` if something moved.
     pub(super) drift: Option<i64>,
     /// Whether the gate went by other terms than the ledger, while nothing moved.
-    pub(super) other_terms: bool,
+    pub(super) terms_differ: bool,
     pub(super) suspicions: Vec<Suspicion>,
     /// Whether all suspicions had room.
     pub(super) complete: bool,
@@ -52,7 +52,7 @@ impl Reconcile {
         let mut look = Look {
             voucher,
             drift: balance.and_then(|balance| balance.drift()),
-            other_terms: match &balance {
+            terms_differ: match &balance {
                 Some(balance) => self.has_other_terms(voucher, balance).await?,
                 None => false,
             },

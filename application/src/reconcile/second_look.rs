@@ -46,29 +46,39 @@ impl Reconcile {
             }
             _ => 0,
         };
-        let other_terms = look.other_terms && self.has_other_terms(voucher, &balance).await?;
-        let places_differ = wrong.iter().any(|it| it.kind.is_about_place());
-        let differences = self.repair(wrong, scope).await?;
-        if (free_drift != 0 || other_terms || places_differ) && !scope.dry_run {
-            tracing::error!(%voucher, free_drift, other_terms, places_differ,
-                "the gate's free stock is off, or its terms are, or its waitlist; loading the sale again");
-            self.reload(voucher).await?;
-        }
-        if !balance.at_gate {
-            self.wanted.request(voucher);
-        }
-        if differences.iter().any(|difference| difference.repaired) {
-            self.relay.nudge(voucher).await;
-        }
-        Ok(Some(VoucherFinding {
+        let terms_differ = look.terms_differ && self.has_other_terms(voucher, &balance).await?;
+        let differences = self.repair(voucher, wrong, scope).await?;
+        // A load that has not helped would close the sale once more for nothing.
+        let places_differ = differences
+            .iter()
+            .any(|it| it.repaired && it.kind.is_about_place());
+        let found = VoucherFinding {
             voucher,
             tally: balance.tally,
             holds: balance.holds,
             free_drift,
+            stock_drift: balance.stock_drift,
+            terms_differ,
             at_gate: balance.at_gate,
             reloads: 0,
             differences,
-        }))
+        };
+        if found.stock_drift != 0 {
+            tracing::error!(%voucher, stock_drift = found.stock_drift,
+                "the ledger's stock is off from its own orders; an administrator has to say which is right");
+        }
+        if (found.asks_for_load() || places_differ) && !scope.dry_run {
+            tracing::error!(%voucher, free_drift, terms_differ, places_differ,
+                "the gate's free stock is off, or its terms are, or its waitlist; loading the sale again");
+            self.reload(voucher).await?;
+        }
+        if !found.at_gate {
+            self.wanted.request(voucher);
+        }
+        if !found.differences.is_empty() && !scope.dry_run {
+            self.relay.nudge(voucher).await;
+        }
+        Ok(Some(found))
     }
 
     async fn reload(&self, voucher: VoucherId) -> Result<(), Fault> {
@@ -79,19 +89,28 @@ impl Reconcile {
 
     async fn repair(
         &self,
+        voucher: VoucherId,
         wrong: Vec<Wrong>,
         scope: ReconcileScope,
     ) -> Result<Vec<Difference>, Fault> {
+        let told: HashSet<(OrderId, DifferenceKind)> = if wrong.is_empty() || scope.dry_run {
+            HashSet::new()
+        } else {
+            let told = self.books.told_before(voucher).await?;
+            told.into_iter().collect()
+        };
         let mut differences = Vec::with_capacity(wrong.len());
         for Wrong { kind, claim, seen } in wrong {
-            let repaired = match kind {
+            let tried = match kind {
                 _ if scope.dry_run => false,
                 DifferenceKind::NotDelivered => false,
                 // By the load that follows.
                 _ if kind.is_about_place() => true,
                 _ => self.books.repair(kind, &claim, seen).await?,
             };
-            tracing::error!(order = %claim.order, voucher = %claim.voucher, ?kind, repaired,
+            // What comes again has not been mended by the repair before, and may not be by this.
+            let repaired = tried && !told.contains(&(claim.order, kind));
+            tracing::error!(order = %claim.order, %voucher, ?kind, tried, repaired,
                 "gate and ledger differ");
             differences.push(Difference {
                 claim,

@@ -49,7 +49,7 @@ pub(super) fn run(args: &ReconcileArgs) -> Result<ExitCode, Failure> {
         full: args.full,
         dry_run: args.dry_run,
     };
-    runtime::run(async {
+    let ran: Result<ExitCode, Failure> = runtime::run(async {
         let stop = Stop::default();
         tokio::select! {
             done = reconcile(&config, scope, &stop) => done,
@@ -58,7 +58,8 @@ pub(super) fn run(args: &ReconcileArgs) -> Result<ExitCode, Failure> {
                 Err(error) => Err(error.into()),
             },
         }
-    })?
+    })?;
+    ran.map_err(Failure::of_comparison)
 }
 
 async fn reconcile(
@@ -90,8 +91,7 @@ async fn reconcile(
         return Err(Failure::Busy("another process is reconciling; try again"));
     };
     print(&in_words(&report));
-    let all_repaired = report.repairs() == report.findings();
-    Ok(if all_repaired {
+    Ok(if report.leaves_nothing() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -125,9 +125,24 @@ fn in_words(report: &Report) -> String {
         ));
         if found.free_drift != 0 {
             lines.push(format!(
-                "  free stock at the gate is off by {}: the sale is loaded again",
-                found.free_drift
+                "  free stock at the gate is off by {}{}",
+                found.free_drift,
+                if found.asks_for_load() {
+                    ": the sale is loaded again"
+                } else {
+                    ""
+                }
             ));
+        }
+        if found.stock_drift != 0 {
+            lines.push(format!(
+                "  the ledger's stock is off by {} from its own total and orders: \
+                 not repaired, see \"When the ledger contradicts itself\" in the README",
+                found.stock_drift
+            ));
+        }
+        if found.terms_differ {
+            lines.push("  the gate goes by other terms: the sale is loaded again".to_owned());
         }
         if !found.at_gate {
             lines.push("  not at the gate: it is loaded".to_owned());

@@ -11,6 +11,7 @@ promises! { reconciliation_reports over dyn LedgerHarness:
     a_report_is_kept_with_all_that_was_found,
     a_report_of_many_differences_is_kept,
     reports_are_listed_newest_first_page_by_page,
+    what_was_told_of_a_voucher_last_is_known,
     a_sale_that_is_loaded_again_is_told_of_once,
     the_last_runs_are_known,
     old_reports_are_forgotten_a_few_at_a_time,
@@ -55,6 +56,8 @@ fn finding(free_drift: i64, differences: Vec<Difference>) -> VoucherFinding {
         },
         holds: free_drift == 0,
         free_drift,
+        stock_drift: -3 * free_drift,
+        terms_differ: free_drift == -7,
         at_gate: free_drift != -7,
         reloads: 0,
         differences,
@@ -107,6 +110,49 @@ fn told(voucher: VoucherId, reloads: u32) -> VoucherFinding {
         reloads,
         ..finding(0, Vec::new())
     }
+}
+
+/// By the newest report about it that could repair something.
+async fn what_was_told_of_a_voucher_last_is_known(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let books = &desk.ports.reconciliations;
+    let [one, other] = [71, 72].map(VoucherId::new);
+    let about = |voucher, differences| VoucherFinding {
+        voucher,
+        ..finding(0, differences)
+    };
+    let told = async |voucher| {
+        let mut told = books.told_before(voucher).await.unwrap();
+        told.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
+        told
+    };
+    assert_eq!(told(one).await, []);
+    let kinds = [
+        (0, DifferenceKind::HolderGone),
+        (1, DifferenceKind::WaiterGone),
+    ];
+    let found = kinds.map(|(number, kind)| difference(number, kind));
+    let expected = found.clone().map(|it| (it.claim.order, it.kind));
+    let store = async |dry_run, vouchers| {
+        let report = Report {
+            dry_run,
+            ..report(1, vouchers)
+        };
+        books.store(&report).await.unwrap();
+    };
+    store(
+        false,
+        vec![about(other, Vec::new()), about(one, found.to_vec())],
+    )
+    .await;
+    assert_eq!(told(one).await, expected);
+    assert_eq!(told(other).await, []);
+    store(true, vec![about(one, Vec::new())]).await;
+    store(false, vec![about(other, vec![found[0].clone()])]).await;
+    assert_eq!(told(one).await, expected, "nothing newer is about it");
+    assert_eq!(told(other).await, expected[..1]);
+    store(false, vec![about(one, Vec::new())]).await;
+    assert_eq!(told(one).await, []);
 }
 
 async fn a_sale_that_is_loaded_again_is_told_of_once(harness: &dyn LedgerHarness) {

@@ -15,5 +15,6 @@ mod slow;
 mod telling;
 mod turn;
 mod under_load;
+mod unmended;
 mod waitlist;
 mod world;

@@ -2,7 +2,9 @@
 
 use futures::future::join_all;
 use seckill_application::ports::PaymentOutcome;
-use seckill_application::{CancelReply, HearReply, PayReply, PaymentNotice, RefundReply};
+use seckill_application::{
+    CancelReply, HearReply, PayReply, PaymentNotice, Purchase, RefundReply, SteerCommand,
+};
 use seckill_domain::{
     Currency, Forbidden, Money, OrderId, OrderStatus, Refund, RefundReason, Stage,
 };
@@ -100,6 +102,69 @@ fn money_for_one_who_waits_goes_back() {
     assert_eq!(heard(&world, "pay-2", waiting), early);
     assert_eq!(reasons(&world), [RefundReason::TooEarly]);
     assert_eq!(world.status(waiting), OrderStatus::Waiting);
+}
+
+/// He was told that the list is closed, or has left it, and the ledger has not heard of it yet.
+#[test]
+fn money_for_one_who_waits_no_more_is_too_late() {
+    for close in [true, false] {
+        let world = World::new();
+        let voucher = world.sale(Offer::of(1).waitlist(5));
+        world.bought(voucher, 1, 1);
+        let waiting = world.waiting(voucher, 2, 1);
+        world.settle();
+        world.alone(async {
+            if close {
+                world.steer.run(voucher, SteerCommand::Close).await.unwrap();
+                while world.hot.gate.promote(voucher).await.unwrap() {}
+            } else {
+                world.place.leave(voucher, buyer(2)).await.unwrap();
+            }
+        });
+        let seen = world.alone(world.orders.find(waiting, buyer(2))).unwrap();
+        let told = seen.expect("his order").order.status();
+        let expected = if close {
+            OrderStatus::ClosedOut
+        } else {
+            OrderStatus::Withdrawn
+        };
+        assert_eq!(told, expected);
+        assert_eq!(
+            world.status(waiting),
+            OrderStatus::Waiting,
+            "not written yet"
+        );
+        let late = notice("pay-2", waiting, PRICE_MINOR);
+        let again = world.alone(world.hear.run(&late)).unwrap();
+        assert_eq!(again, HearReply::OrderQueued, "while nobody writes");
+        let pay = world.alone(world.pay.run(waiting, buyer(2), &payment("pay-3")));
+        let refused = pay.unwrap();
+        assert_ne!(refused, PayReply::Refused(Forbidden::Waiting));
+        assert_ne!(refused, PayReply::Refused(Forbidden::Queued));
+        assert_eq!(hear(&world, &late), Some(PaymentOutcome::RefundedTooLate));
+        assert_eq!(reasons(&world), [RefundReason::TooLate]);
+        assert_eq!(world.status(waiting), expected);
+    }
+}
+
+/// From the first moment on, and as long as he waits.
+#[test]
+fn whoever_waits_cannot_pay_whether_or_not_the_ledger_has_heard_of_him() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(1).waitlist(5));
+    world.bought(voucher, 1, 1);
+    let Purchase::Waitlisted { order, .. } = world
+        .alone(world.purchase.run(crate::world::request(voucher, 2, 1)))
+        .unwrap()
+    else {
+        panic!("no place");
+    };
+    let id = payment("pay-2");
+    let pay = || world.pay.run(order, buyer(2), &id);
+    let refused = PayReply::Refused(Forbidden::Waiting);
+    assert_eq!(world.alone(pay()).unwrap(), refused);
+    world.settle();
+    assert_eq!(world.run(pay()).unwrap(), refused);
 }
 
 #[test]

@@ -160,6 +160,13 @@ impl Reconciliations for Slow<dyn Reconciliations> {
         self.late(self.inner.repair(kind, claim, seen)).await
     }
 
+    async fn told_before(
+        &self,
+        voucher: VoucherId,
+    ) -> Result<Vec<(OrderId, DifferenceKind)>, Fault> {
+        self.late(self.inner.told_before(voucher)).await
+    }
+
     async fn note_load(&self, voucher: VoucherId) -> Result<bool, Fault> {
         self.inner.note_load(voucher).await
     }

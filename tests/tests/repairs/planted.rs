@@ -81,6 +81,18 @@ impl Scene {
         );
     }
 
+    /// Waits until a writer that cannot write has read what stands, and so reads nothing that comes
+    /// after it.
+    async fn writer_has_it(&self) {
+        eventually("the writer has it", Duration::from_secs(10), async || {
+            let stream = self.gate.keys_of_type("stream").await.remove(0);
+            let pending = self.gate.pending(&stream).await;
+            let read = pending.iter().any(|(_, count)| *count > 0);
+            read.then_some(()).ok_or(format!("{pending:?}"))
+        })
+        .await;
+    }
+
     async fn click_again(&self, who: BuyerId, order: OrderId) {
         let again = self.shop.buy(self.voucher, who).await;
         assert_eq!(again.expect_already_held(), order);
@@ -104,13 +116,7 @@ async fn a_message_that_hangs_is_delivered(site: Site) {
     let held = scene.ledger.hold_writers().await;
     let [one, other] = [buyer(), buyer()];
     let first = shop.buy(*voucher, one).await.expect_granted();
-    eventually("the writer has it", Duration::from_secs(10), async || {
-        let stream = scene.gate.keys_of_type("stream").await.remove(0);
-        let pending = scene.gate.pending(&stream).await;
-        let read = pending.iter().any(|(_, count)| *count > 0);
-        read.then_some(()).ok_or(format!("{pending:?}"))
-    })
-    .await;
+    scene.writer_has_it().await;
     let second = shop.buy(*voucher, other).await.expect_granted();
     assert_eq!(scene.gate.hang("ghost").await, 1);
     assert!(begin(shop).await, "it may take longer than a request");
@@ -144,6 +150,7 @@ async fn a_message_that_is_gone_is_appended_again(site: Site) {
     let held = scene.ledger.hold_writers().await;
     let [one, other] = [buyer(), buyer()];
     let first = shop.buy(*voucher, one).await.expect_granted();
+    scene.writer_has_it().await;
     let second = shop.buy(*voucher, other).await.expect_granted();
     assert!(scene.gate.remove_entry(second).await);
     held.release().await;
@@ -260,7 +267,10 @@ async fn a_gate_that_is_ahead_is_loaded_again(site: Site) {
     scene.gate.run::<i64>(&ahead).await;
     shop.cancel(order, who).await.assert_status(200);
     assert_eq!(scene.free().await, 0, "the unit is stuck");
-    round(shop, false).await;
+    let report = round(shop, false).await;
+    assert!(report.of(*voucher).terms_differ);
+    assert_eq!(report.difference_count, 1, "the unit it keeps");
+    assert_eq!(report.repair_count, 2, "the load is counted");
     eventually("the unit is free", Duration::from_secs(20), async || {
         let free = scene.free().await;
         (free == 1).then_some(()).ok_or(free.to_string())
@@ -284,6 +294,7 @@ async fn several_errors_are_mended_together(site: Site) {
     shop.balanced(*voucher).await;
     let held = scene.ledger.hold_writers().await;
     let first = shop.buy(*voucher, buyer()).await;
+    scene.writer_has_it().await;
     let gone = shop.buy(*voucher, three).await.expect_granted();
     assert!(scene.gate.remove_entry(gone).await);
     held.release().await;

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId, VoucherId};
-use seckill_tests::harness::{Call, Gate, Ledger, Offer, Shop, Site, audit, buyer, eventually};
+use seckill_tests::harness::{
+    Call, Gate, Ledger, Offer, Process, Shop, Site, audit, buyer, eventually,
+};
 
 use crate::on_own_stores;
 use crate::reports::{Difference, first_round, round, round_about};
@@ -18,6 +20,7 @@ on_own_stores!(
 
 /// A sale of one unit that somebody has, and three who wait for it.
 struct Queue {
+    _process: Process,
     shop: Shop,
     gate: Gate,
     ledger: Ledger,
@@ -28,7 +31,8 @@ struct Queue {
 
 impl Queue {
     async fn of(site: &Site) -> Self {
-        let shop = site.start().await.shop();
+        let process = site.start().await;
+        let shop = process.shop();
         first_round(&shop).await;
         let voucher = shop.sell(&Offer::of(1).waitlist(9)).await;
         let who = buyer();
@@ -40,6 +44,7 @@ impl Queue {
             waiting.push((who, order));
         }
         let queue = Self {
+            _process: process,
             gate: site.gate().await,
             ledger: site.ledger().await,
             shop,

@@ -24,6 +24,8 @@ pub(crate) struct Finding {
     pub(crate) tally: Tally,
     pub(crate) holds: bool,
     pub(crate) free_drift: i64,
+    pub(crate) stock_drift: i64,
+    pub(crate) terms_differ: bool,
     pub(crate) at_gate: bool,
     pub(crate) reloads: u64,
     pub(crate) differences: Vec<Difference>,
@@ -77,6 +79,8 @@ impl Finding {
             },
             holds: body["holds"].as_bool().expect("a boolean"),
             free_drift: units("free_drift"),
+            stock_drift: units("stock_drift"),
+            terms_differ: body["terms_differ"].as_bool().expect("a boolean"),
             at_gate: body["at_gate"].as_bool().expect("a boolean"),
             reloads: body["reloads"].as_u64().expect("a count"),
             differences: differences.iter().map(Difference::read).collect(),
@@ -87,6 +91,7 @@ impl Finding {
     pub(crate) fn assert_sound(&self) {
         assert_eq!(self.differences, []);
         assert!(self.free_drift == 0 && self.holds, "{self:?}");
+        assert!(self.stock_drift == 0 && !self.terms_differ, "{self:?}");
         assert!(invariants::conserved(&self.tally), "{self:?}");
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn routes() -> OpenApiRouter<Ctx> {
 /// A voucher's units: `total = free + in_flight + parked + awaiting_payment + paid`.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Balance, example = json!({"total": 100, "free": 42, "in_flight": 3, "parked": 0,
-    "awaiting_payment": 30, "paid": 25, "holds": true, "watermark": 58}))]
+    "awaiting_payment": 30, "paid": 25, "holds": true, "stock_drift": 0, "watermark": 58}))]
 struct BalanceBody {
     /// Units the sale has in all.
     total: i64,
@@ -37,8 +37,10 @@ struct BalanceBody {
     awaiting_payment: i64,
     /// Units of paid orders.
     paid: i64,
-    /// Whether the sum is right and nothing moved while it was read.
+    /// Whether the sum is right, nothing moved while it was read, and `stock_drift` is 0.
     holds: bool,
+    /// Units by which the ledger's stock is off from what its own total and orders leave.
+    stock_drift: i64,
     /// The last decision of the voucher's partition that the ledger had applied.
     watermark: u64,
 }
@@ -54,6 +56,7 @@ impl From<Balance> for BalanceBody {
             awaiting_payment: tally.awaiting_payment,
             paid: tally.paid,
             holds: balance.holds,
+            stock_drift: balance.stock_drift,
             watermark: balance.watermark.get(),
         }
     }

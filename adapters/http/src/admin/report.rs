@@ -19,7 +19,8 @@ pub(super) struct ReportBody {
     dry_run: bool,
     /// How many orders differed.
     difference_count: usize,
-    /// How many differences were repaired, and sales loaded again because their free stock was off.
+    /// How many differences were repaired, and sales loaded again because their free stock or their
+    /// terms were off.
     repair_count: usize,
     /// How often sales were loaded into the gate again since the report before, which the gate had
     /// lost or had wrong.
@@ -44,11 +45,16 @@ struct FindingBody {
     awaiting_payment: i64,
     /// Units of paid orders.
     paid: i64,
-    /// Whether nothing moved while it was read, and the sum is right.
+    /// Whether nothing moved while it was read, the sum is right, and `stock_drift` is 0.
     holds: bool,
     /// Units by which the free stock of the gate is off beyond what the differences explain; the sale
-    /// is loaded again then.
+    /// is loaded again then, unless `stock_drift` is not 0.
     free_drift: i64,
+    /// Units by which the ledger's stock is off from what its own total and orders leave: somebody
+    /// has changed the database by hand. Nothing is repaired, for either may be right.
+    stock_drift: i64,
+    /// Whether the gate went by other terms than the ledger; the sale is loaded again then.
+    terms_differ: bool,
     /// Whether the gate had the sale; one that it does not have is loaded.
     at_gate: bool,
     /// How often the sale was loaded into the gate again since the last report that told of it,
@@ -65,7 +71,8 @@ struct DifferenceBody {
     user_id: UserId,
     quantity: u32,
     kind: KindWord,
-    /// Whether it was repaired; not in a dry run, and not if the order moved meanwhile.
+    /// Whether it was repaired; not in a dry run, not if the order moved meanwhile, and not if the
+    /// report before told of the same: it is tried again then, and has not helped so far.
     repaired: bool,
 }
 
@@ -119,6 +126,8 @@ impl From<VoucherFinding> for FindingBody {
             paid: tally.paid,
             holds: found.holds,
             free_drift: found.free_drift,
+            stock_drift: found.stock_drift,
+            terms_differ: found.terms_differ,
             at_gate: found.at_gate,
             reloads: found.reloads,
             differences: differences.map(DifferenceBody::from).collect(),

@@ -74,7 +74,9 @@ fn not_zero(delta: i32) -> Result<(), ValidationError> {
 
 /// Add units to a sale, or take free ones out, while it runs.
 ///
-/// Repeatable with an `Idempotency-Key`; without one, each call adjusts.
+/// Repeatable with an `Idempotency-Key`; without one, each call adjusts. A repeat is answered as the
+/// first call was, also if that was refused: what was refused with 409 `not_enough_free` stays
+/// refused for its key, whatever is free by now. Try again with a new key.
 #[utoipa::path(post, path = "/v1/admin/vouchers/{voucher_id}/stock-adjustments",
     operation_id = "adjustStock", tag = "admin", params(VoucherParam, KeyHeader),
     request_body = AdjustmentBody,

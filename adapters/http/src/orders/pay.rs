@@ -58,8 +58,9 @@ const PAYMENT_ID: &str = "1 to 64 visible ASCII characters without spaces";
 
 /// Pay an order.
 ///
-/// Before it expires. Repeatable with the same payment. While the order is queued, waits up to two
-/// seconds for it.
+/// Before it expires. Repeatable with the same payment. While the order is queued, that is, has its
+/// units and no row yet, waits up to two seconds for it, then answers 409 `order_queued`. One that
+/// waits for units is answered 409 `order_waiting` at once.
 #[utoipa::path(post, path = "/v1/orders/{order_id}/payments", operation_id = "payOrder", tag = "orders",
     params(OrderParam), request_body = PaymentBody,
     responses((status = 200, description = "The order, paid.", body = OrderBody)),

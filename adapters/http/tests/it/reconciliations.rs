@@ -44,6 +44,7 @@ async fn what_agrees_is_reported_term_by_term() {
         ("awaiting_payment", 1),
         ("paid", 1),
         ("free_drift", 0),
+        ("stock_drift", 0),
     ] {
         assert_eq!(found[term], units, "{term}");
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use seckill_application::Fault;
 use seckill_application::ports::{Clock, LedgerPorts};
-use seckill_domain::{Partitions, Timestamp};
+use seckill_domain::{Partitions, Timestamp, VoucherId};
 use tokio::sync::Notify;
 
 use crate::Chaos;
@@ -107,6 +107,18 @@ impl MemoryLedger {
     /// commit.
     pub fn down(&self, down: bool) {
         self.shared.chaos.down(down);
+    }
+
+    /// Changes a voucher's stock by hand, which its orders know nothing of. `false` if there is no
+    /// such voucher, or not so many units.
+    pub fn shift_stock(&self, voucher: VoucherId, by: i32) -> bool {
+        let mut state = self.state();
+        let voucher = state.book.vouchers.get_mut(&voucher);
+        let shifted = voucher.and_then(|voucher| {
+            voucher.stock_units = voucher.stock_units.checked_add_signed(by)?;
+            Some(())
+        });
+        shifted.is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

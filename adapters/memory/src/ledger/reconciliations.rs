@@ -116,6 +116,21 @@ impl Reconciliations for MemoryLedger {
         })
     }
 
+    async fn told_before(
+        &self,
+        voucher: VoucherId,
+    ) -> Result<Vec<(OrderId, DifferenceKind)>, Fault> {
+        self.read("reconciliations.told_before", |book, _| {
+            let newest = book.reports.iter().rev().filter(|it| !it.dry_run);
+            let mut about = newest.filter_map(|report| {
+                let mut found = report.vouchers.iter();
+                found.find(|found| found.voucher == voucher)
+            });
+            let told = about.next().into_iter().flat_map(|it| &it.differences);
+            told.map(|it| (it.claim.order, it.kind)).collect()
+        })
+    }
+
     async fn note_load(&self, voucher: VoucherId) -> Result<bool, Fault> {
         self.write("reconciliations.note_load", |book, _| {
             let loads = book.loads.entry(voucher).or_default();

@@ -73,9 +73,10 @@ async fn write_findings(session: &mut Session, id: u64, report: &Report) -> Resu
     const SQL: &str = "INSERT INTO reconciliation_findings \
            (reconciliation_id, place, voucher_id, total_units, free_units, in_flight_units, \
             parked_units, awaiting_payment_units, paid_units, holds, free_drift, at_gate, \
-            reloads) \
+            reloads, stock_drift, terms_differ) \
          SELECT ?, new.place, new.voucher, new.total, new.free, new.in_flight, new.parked, \
-            new.awaiting, new.paid, new.holds, new.drift, new.at_gate, new.reloads \
+            new.awaiting, new.paid, new.holds, new.drift, new.at_gate, new.reloads, \
+            new.stock_drift, new.terms_differ \
          FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
              place INT UNSIGNED PATH '$[0]', \
              voucher BIGINT UNSIGNED PATH '$[1]', \
@@ -88,7 +89,9 @@ async fn write_findings(session: &mut Session, id: u64, report: &Report) -> Resu
              holds INT PATH '$[8]', \
              drift BIGINT PATH '$[9]', \
              at_gate INT PATH '$[10]', \
-             reloads INT UNSIGNED PATH '$[11]')) new";
+             reloads INT UNSIGNED PATH '$[11]', \
+             stock_drift BIGINT PATH '$[12]', \
+             terms_differ INT PATH '$[13]')) new";
     let rows = finding_rows(report)?;
     insert(session, || statement(SQL).bind(id), rows).await
 }
@@ -109,6 +112,8 @@ fn finding_rows(report: &Report) -> Result<Vec<JsonRows>, Trouble> {
             found.free_drift,
             u8::from(found.at_gate),
             found.reloads,
+            found.stock_drift,
+            u8::from(found.terms_differ),
         )
     });
     json_parts(rows)
@@ -191,6 +196,26 @@ pub(super) async fn last_runs(store: &Store) -> Result<LastRuns, Fault> {
     })
 }
 
+/// What the newest report about a voucher that was no dry run told of its orders.
+pub(super) async fn told_before(
+    store: &Store,
+    voucher: VoucherId,
+) -> Result<Vec<(OrderId, DifferenceKind)>, Fault> {
+    const PORT: &str = "reconciliations.told_before";
+    const SQL: &str = "SELECT d.order_id, d.kind FROM ( \
+           SELECT f.reconciliation_id, f.place FROM reconciliation_findings f \
+             STRAIGHT_JOIN reconciliations r ON r.id = f.reconciliation_id AND r.is_dry_run = 0 \
+           WHERE f.voucher_id = ? ORDER BY f.reconciliation_id DESC LIMIT 1) newest \
+         JOIN reconciliation_differences d ON d.reconciliation_id = newest.reconciliation_id \
+           AND d.finding_place = newest.place";
+    let read = || statement(SQL).bind(voucher.get());
+    let rows = store.read(PORT, read).await?;
+    all(PORT, &rows, |row| {
+        let order = OrderId::new(get(row, "order_id")?);
+        Ok((order, read_difference(get(row, "kind")?)?))
+    })
+}
+
 /// Forgets old reports, with all that was found.
 pub(super) async fn forget(store: &Store, before: Timestamp, max: usize) -> Result<usize, Fault> {
     const PORT: &str = "reconciliations.forget";
@@ -217,7 +242,7 @@ pub(super) async fn list(
     const FINDINGS: &str = concat!(
         "SELECT f.reconciliation_id, f.voucher_id, f.total_units, f.free_units, \
            f.in_flight_units, f.parked_units, f.awaiting_payment_units, f.paid_units, f.holds, \
-           f.free_drift, f.at_gate, f.reloads FROM ",
+           f.free_drift, f.at_gate, f.reloads, f.stock_drift, f.terms_differ FROM ",
         wanted_ids!(),
         "STRAIGHT_JOIN reconciliation_findings f ON f.reconciliation_id = wanted.id \
          ORDER BY f.reconciliation_id, f.place"
@@ -297,6 +322,8 @@ fn finding(row: &MySqlRow) -> Result<VoucherFinding, Trouble> {
         },
         holds: get::<u8>(row, "holds")? != 0,
         free_drift: get(row, "free_drift")?,
+        stock_drift: get(row, "stock_drift")?,
+        terms_differ: get::<u8>(row, "terms_differ")? != 0,
         at_gate: get::<u8>(row, "at_gate")? != 0,
         reloads: get(row, "reloads")?,
         differences: Vec::new(),

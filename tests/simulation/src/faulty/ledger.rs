@@ -97,6 +97,7 @@ faulty!(Reconciliations as "reconciliations" {
     open_orders(voucher: VoucherId, after: OrderId, max: usize) -> Vec<LedgerOrder>;
     orders(ids: &[OrderId]) -> Vec<LedgerOrder>;
     being_released(voucher: VoucherId, ids: &[OrderId]) -> Vec<OrderId>;
+    told_before(voucher: VoucherId) -> Vec<(OrderId, DifferenceKind)>;
     note_load(voucher: VoucherId) -> bool;
     reloads(vouchers: &[VoucherId]) -> Vec<(VoucherId, u32)>;
     store(report: &Report) -> u64;

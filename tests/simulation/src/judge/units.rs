@@ -16,14 +16,7 @@ pub(super) fn in_ledger(site: &Site, voucher: &Voucher) -> Result<(), Violation>
     let Some(found) = now(ledger.ledger.tally(id, GateVersion::default())) else {
         return Ok(());
     };
-    let tally = Tally {
-        total: i64::from(found.total),
-        free: i64::from(found.stock),
-        in_flight: 0,
-        parked: i64::from(found.parked),
-        awaiting_payment: i64::from(found.awaiting_payment),
-        paid: i64::from(found.paid),
-    };
+    let tally = found.by_itself();
     if !invariants::never_oversold(&tally) {
         return broken(
             InvariantId::NeverOversold,
@@ -37,14 +30,20 @@ pub(super) fn in_ledger(site: &Site, voucher: &Voucher) -> Result<(), Violation>
         );
     }
     let mut units: BTreeMap<BuyerId, u32> = BTreeMap::new();
+    let mut waits: BTreeSet<BuyerId> = BTreeSet::new();
     for order in now(ledger
         .reconciliations
         .open_orders(id, OrderId::new(0), 1_000))
     {
+        let buyer = order.claim.buyer;
         if !order.status.is_live() {
+            if !waits.insert(buyer) {
+                let how = format!("buyer {buyer} waits twice for voucher {id}");
+                return broken(InvariantId::FairWaitlist, how);
+            }
             continue;
         }
-        *units.entry(order.claim.buyer).or_default() += order.claim.quantity;
+        *units.entry(buyer).or_default() += order.claim.quantity;
     }
     let limit = voucher.terms.per_buyer_limit;
     match units

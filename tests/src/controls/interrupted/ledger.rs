@@ -143,6 +143,7 @@ counted!(Reconciliations as "reconciliations" {
     orders(ids: &[OrderId]) -> Vec<LedgerOrder>;
     being_released(voucher: VoucherId, ids: &[OrderId]) -> Vec<OrderId>;
     repair(kind: DifferenceKind, claim: &Claim, seen: Option<OrderStatus>) -> bool;
+    told_before(voucher: VoucherId) -> Vec<(OrderId, DifferenceKind)>;
     note_load(voucher: VoucherId) -> bool;
     reloads(vouchers: &[VoucherId]) -> Vec<(VoucherId, u32)>;
     store(report: &Report) -> u64;
