@@ -3,7 +3,7 @@
 //! If Redis loses acknowledged writes, these are what is left of them: they are offered again
 //! before the gate reopens, and whenever the ledger does not get them in time (promise I4).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use crate::{Fault, Meters, WantedSales};
 
 /// Most answers remembered; beyond it the only protection is the stream.
 const REMEMBERED_MAX: usize = 1_000_000;
+/// Most answers asked after at a time.
+const SETTLED_MAX: usize = 20 * LOAD_CHUNK_MAX;
 /// An answer younger than this is not asked after: the order writer is about to store it.
 const SETTLE_AFTER: Duration = Duration::from_millis(300);
 
@@ -126,34 +128,63 @@ impl RememberedAnswers {
     }
 
     /// Forgets what the ledger has by now, and offers what it should have by now. Bounded: at most
-    /// 20 reads of 1,000, and one offer of 1,000.
+    /// 20 reads of 1,000, and one offer of 1,000. A ledger that is behind is not asked about all
+    /// that it cannot have yet: it takes a partition's decisions in their order.
     pub async fn settle(&self) -> Result<(), Fault> {
         let mut missing = Vec::new();
-        for chunk in self.due().chunks(LOAD_CHUNK_MAX).take(20) {
-            let stored = self.ledger.stages(chunk).await?;
-            let mut answers = self.answers();
-            for (order, _) in stored {
-                answers.remove(&order);
+        let mut behind = HashSet::new();
+        let mut due = self.due().into_iter();
+        loop {
+            let asked: Vec<OrderId> = due
+                .by_ref()
+                .filter(|(_, partition)| !behind.contains(partition))
+                .map(|(order, _)| order)
+                .take(LOAD_CHUNK_MAX)
+                .collect();
+            if asked.is_empty() {
+                break;
             }
-            let overdue = chunk.iter().filter(|order| {
-                let left = answers.get(order);
-                left.is_some_and(|it| self.is_older(it, OFFER_AFTER))
-            });
-            missing.extend(overdue.copied());
+            let stored = self.ledger.stages(&asked).await?;
+            let stored: Vec<OrderId> = stored.into_iter().map(|(order, _)| order).collect();
+            behind.extend(self.forget(&asked, &stored));
+            missing.extend(self.overdue(&asked));
         }
         missing.truncate(LOAD_CHUNK_MAX);
         self.offer_overdue(missing).await
     }
 
-    fn is_older(&self, answer: &Remembered, age: Duration) -> bool {
-        self.clock.monotonic().saturating_sub(answer.since) >= age
+    /// Forgets what is stored. The partitions of which nothing that was asked after is.
+    fn forget(&self, asked: &[OrderId], stored: &[OrderId]) -> HashSet<PartitionId> {
+        let mut answers = self.answers();
+        let partition = |answer: &Remembered| self.partitions.of(answer.voucher);
+        let of_asked = asked.iter().filter_map(|order| answers.get(order));
+        let mut behind: HashSet<PartitionId> = of_asked.map(partition).collect();
+        for order in stored {
+            if let Some(answer) = answers.remove(order) {
+                behind.remove(&partition(&answer));
+            }
+        }
+        behind
     }
 
-    fn due(&self) -> Vec<OrderId> {
+    /// Those that the ledger should have by now.
+    fn overdue(&self, asked: &[OrderId]) -> Vec<OrderId> {
+        let (answers, now) = (self.answers(), self.clock.monotonic());
+        let is_overdue = |order: &&OrderId| {
+            let left = answers.get(order);
+            left.is_some_and(|it| it.is_older(OFFER_AFTER, now))
+        };
+        asked.iter().filter(is_overdue).copied().collect()
+    }
+
+    /// What to ask the ledger about, the oldest first.
+    fn due(&self) -> Vec<(OrderId, PartitionId)> {
+        let now = self.clock.monotonic();
         self.answers()
             .iter()
-            .filter(|(_, it)| self.is_older(it, SETTLE_AFTER))
-            .map(|(order, _)| *order)
+            .filter(|(_, it)| it.is_older(SETTLE_AFTER, now))
+            .map(|(order, it)| (*order, self.partitions.of(it.voucher)))
+            .take(SETTLED_MAX)
             .collect()
     }
 
@@ -260,6 +291,10 @@ impl RememberedAnswers {
 }
 
 impl Remembered {
+    fn is_older(&self, age: Duration, now: Duration) -> bool {
+        now.saturating_sub(self.since) >= age
+    }
+
     fn add_to(&self, all: &mut BTreeMap<VoucherId, OfVoucher>) {
         let of_voucher = all.entry(self.voucher).or_default();
         match &self.answer {
