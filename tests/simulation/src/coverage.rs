@@ -92,6 +92,8 @@ seen! {
     CrashInFlight "crash with decisions in flight";
     /// A process was stopped for a while.
     Stall "process stalled";
+    /// A process stood still beyond its lease, with a batch for the ledger in hand.
+    StallWithBatch "process stalled beyond its lease, a batch in hand";
     /// Hot store emptied.
     Wipe "wipe";
     /// Hot store went back.

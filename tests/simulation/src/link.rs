@@ -1,6 +1,6 @@
 //! The way from a process to a store, and what can go wrong on it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +40,8 @@ pub struct Weather {
     slow: AtomicU32,
     down: Mutex<BTreeSet<Store>>,
     cut: Mutex<BTreeSet<(Group, Store)>>,
+    /// Who stands still, and for how long, as soon as he has a batch in hand.
+    asleep: Mutex<BTreeMap<Group, Duration>>,
 }
 
 impl Weather {
@@ -70,9 +72,15 @@ impl Weather {
         }
     }
 
+    /// Has a process stand still for a while when it next has a batch for the ledger in hand.
+    pub fn stall_with_batch(&self, process: Group, pause: Duration) {
+        lock(&self.asleep).insert(process, pause);
+    }
+
     /// Everything works.
     pub fn heal(&self) {
         self.set(0, 0, 0);
+        lock(&self.asleep).clear();
         lock(&self.down).clear();
         lock(&self.cut).clear();
     }
@@ -173,6 +181,7 @@ impl Link {
 
     /// Takes a request to its store, or fails on the way.
     async fn send(&self, name: &'static str, late: Option<Late>) -> Result<(), Fault> {
+        self.stall(name).await;
         self.travel().await;
         let Nature { dice, weather, .. } = &self.nature;
         if !weather.passes(self.process, self.store) {
@@ -193,6 +202,28 @@ impl Link {
             return Err(Fault::unknown(name, "the request got lost"));
         }
         Ok(())
+    }
+
+    /// Stands still with a batch in hand, if that is to be: the process, and not only this call.
+    async fn stall(&self, name: &'static str) {
+        let Nature {
+            spawner, weather, ..
+        } = &self.nature;
+        if name != APPLY {
+            return;
+        }
+        let Some(pause) = lock(&weather.asleep).remove(&self.process) else {
+            return;
+        };
+        self.note(name, "stands still");
+        self.nature.coverage.saw(Seen::StallWithBatch);
+        spawner.pause(self.process);
+        let (nature, process) = (self.nature.clone(), self.process);
+        self.nature.spawn(async move {
+            nature.sleep(pause).await;
+            nature.spawner.resume(process);
+        });
+        others_first().await;
     }
 
     /// What seems to be lost may only be slow, and outlive even the process that sent it.
@@ -260,12 +291,10 @@ pub async fn others_first() {
     .await;
 }
 
+const APPLY: &str = "admission_ledger.apply";
+
 /// Calls whose answers get lost most.
-const DECIDES: [&str; 3] = [
-    "purchase_gate.admit",
-    "admission_ledger.apply",
-    "unit_of_work.commit",
-];
+const DECIDES: [&str; 3] = ["purchase_gate.admit", APPLY, "unit_of_work.commit"];
 
 /// Calls after which units may be somewhere else.
 const MOVES: [&str; 16] = [

@@ -18,7 +18,7 @@ const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 /// How long applied entries stay; longer than any call can be late.
 pub(crate) const KEPT: Duration = Duration::from_secs(10);
-const LEASE_TTL: Duration = Duration::from_secs(2);
+pub(crate) const LEASE_TTL: Duration = Duration::from_secs(2);
 const ASK_EVERY: Duration = Duration::from_millis(500);
 const IDLE_PAUSE: Duration = Duration::from_millis(5);
 const RELOAD_GRACE: Duration = Duration::from_millis(300);

@@ -58,26 +58,38 @@ fn one(seed: u64, bug: Option<Bug>) -> ExitCode {
     println!("{}", outcome.coverage);
     println!("trace {hash:016x}: {lines} lines, {time:?} of virtual time");
     let failures: Vec<_> = outcome.violation.map(|it| (seed, it)).into_iter().collect();
-    verdict(&failures)
+    verdict(&failures, bug)
 }
 
 fn many(batch: &Batch) -> ExitCode {
     let found = batch.go();
     println!("{}", found.coverage);
     println!("{} seeds, {} steps", found.ran, found.steps);
-    verdict(&found.failures)
+    verdict(&found.failures, None)
 }
 
-fn verdict(failures: &[(u64, Violation)]) -> ExitCode {
+fn verdict(failures: &[(u64, Violation)], bug: Option<Bug>) -> ExitCode {
     for (seed, violation) in failures {
         println!("seed {seed}: {violation}");
     }
     if failures.is_empty() {
         println!("every promise holds");
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+        return ExitCode::SUCCESS;
     }
+    println!(
+        "\n{} do not hold; each again, with its trace:",
+        failures.len()
+    );
+    for (seed, _) in failures {
+        println!("{}", again(*seed, bug));
+    }
+    ExitCode::FAILURE
+}
+
+/// The command that runs a seed again.
+fn again(seed: u64, bug: Option<Bug>) -> String {
+    let bug = bug.map_or(String::new(), |bug| format!(" --bug '{bug}'"));
+    format!("cargo run --release -p seckill-simulation -- --seed {seed}{bug}")
 }
 
 /// The table of bugs: a bug that no seed finds is a failure.
@@ -85,6 +97,7 @@ fn planted(args: &Args, bugs: &[Bug]) -> ExitCode {
     println!("| bug | layer it takes away | found by | first seed | what shows it |");
     println!("|---|---|---|---|---|");
     let mut missed = false;
+    let mut first_of_each = Vec::new();
     for bug in bugs {
         let batch = Batch {
             bug: Some(*bug),
@@ -92,14 +105,19 @@ fn planted(args: &Args, bugs: &[Bug]) -> ExitCode {
         };
         let found = batch.go();
         let (by, of) = (found.failures.len(), found.ran);
-        let first = found.failures.first();
-        let first = first.map_or("never".to_owned(), |(seed, _)| seed.to_string());
+        let first = found.failures.first().map(|(seed, _)| *seed);
+        first_of_each.extend(first.map(|seed| again(seed, Some(*bug))));
+        let first = first.map_or("never".to_owned(), |seed| seed.to_string());
         println!(
             "| {bug} | {} | {by} of {of} | {first} | {} |",
             bug.layer(),
             found.rules()
         );
         missed |= by == 0;
+    }
+    println!("\nThe first that finds each, with its trace:");
+    for command in first_of_each {
+        println!("{command}");
     }
     if missed {
         ExitCode::FAILURE

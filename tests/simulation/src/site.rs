@@ -183,6 +183,7 @@ impl Site {
             !alive.iter().any(|it| promise.by.contains(it))
                 && self.watch.is_at_risk(order)
                 && !self.stores.has(order)
+                && !self.stores.keeps(order)
         });
     }
 

@@ -164,6 +164,13 @@ impl Stores {
         }
     }
 
+    /// Whether the hot store has an order: in a place of its own, or on its way to the ledger.
+    pub fn keeps(&self, order: OrderId) -> bool {
+        let on_its_way = |decision: &Decision| decision.claim().is_some_and(|it| it.order == order);
+        now(self.hot.gate.find_order(order)).is_some()
+            || (self.partitions.all()).any(|it| self.unapplied(it).iter().any(on_its_way))
+    }
+
     /// Whether the ledger has an order, parked or not.
     pub fn has(&self, order: OrderId) -> bool {
         !now(self.ledger.ledger.stages(&[order])).is_empty()

@@ -28,6 +28,8 @@ struct State {
     delivered: HashSet<(PartitionId, Epoch, EntryId)>,
     writers: BTreeMap<PartitionId, Group>,
     at_risk: BTreeSet<OrderId>,
+    /// Partitions that have lost something since all was at rest.
+    lossy: BTreeSet<PartitionId>,
     begun: bool,
     epochs: BTreeMap<PartitionId, u32>,
     /// A decision that the ledger refused.
@@ -53,14 +55,14 @@ impl Watch {
         self.nature.coverage.times(Seen::Rejection)
     }
 
-    /// All is at rest for the first time: two processes that start together may both have begun
-    /// a partition.
-    pub fn has_begun(&self) {
+    /// All is at rest. (Before it is for the first time, two processes that start together may both
+    /// begin a partition.) What was lost until now explains nothing that happens from now on.
+    pub fn is_at_rest(&self) {
         let mut state = self.state();
-        if !state.begun {
-            state.begun = true;
-            state.epochs.clear();
-        }
+        state.begun = true;
+        state.epochs.clear();
+        state.refused = None;
+        state.lossy.clear();
     }
 
     /// What happens only after a loss has not happened.
@@ -81,7 +83,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether a decision about the order was lost with hot data, or may have been.
+    /// Whether a decision about the order was lost with hot data.
     pub fn is_at_risk(&self, order: OrderId) -> bool {
         self.state().at_risk.contains(&order)
     }
@@ -91,20 +93,36 @@ impl Watch {
         self.state().writers.values().copied().collect()
     }
 
-    /// Notes orders about which something may be lost.
-    pub fn put_at_risk(&self, orders: impl IntoIterator<Item = OrderId>) {
-        self.state().at_risk.extend(orders);
+    /// What stands in a stream and is not in the ledger.
+    pub(crate) fn unapplied(&self, partition: PartitionId) -> Vec<Decision> {
+        self.stores.unapplied(partition)
     }
 
-    /// Notes what a partition loses with its stream. Returns how many decisions.
-    pub fn stream_is_lost(&self, partition: PartitionId) -> usize {
-        let lost = self.stores.unapplied(partition);
-        let orders: Vec<OrderId> = lost
-            .iter()
-            .filter_map(|it| Some(it.claim()?.order))
-            .collect();
-        self.put_at_risk(orders);
-        lost.len()
+    /// What stands in the streams and is not in the ledger.
+    pub fn on_their_way(&self) -> Vec<(PartitionId, Vec<Decision>)> {
+        let partitions = self.stores.partitions.all();
+        partitions
+            .map(|it| (it, self.stores.unapplied(it)))
+            .collect()
+    }
+
+    /// Hot data was lost. Of what was on its way before, whatever no longer is is at risk.
+    pub fn has_lost(&self, before: Vec<(PartitionId, Vec<Decision>)>) {
+        for (partition, before) in before {
+            let lost = self.gone(partition, before);
+            self.nature.coverage.add(Seen::DecisionsLost, lost as u64);
+            self.state().lossy.insert(partition);
+        }
+    }
+
+    /// Puts at risk whom decisions are about that are no longer on their way. Returns how many.
+    fn gone(&self, partition: PartitionId, before: Vec<Decision>) -> usize {
+        let after = self.stores.unapplied(partition);
+        let gone = before.into_iter().filter(|it| !after.contains(it));
+        let gone: Vec<Decision> = gone.collect();
+        let orders = gone.iter().filter_map(|it| Some(it.claim()?.order));
+        self.state().at_risk.extend(orders);
+        gone.len()
     }
 
     pub(crate) fn admitted(
@@ -130,8 +148,13 @@ impl Watch {
         }
     }
 
-    pub(crate) fn epoch_begins(&self, partition: PartitionId) {
-        self.stream_is_lost(partition);
+    /// A new life leaves behind what stands in the stream of the one before: only where the hot
+    /// store had lost something is that a loss.
+    pub(crate) fn left_behind(&self, partition: PartitionId, before: Vec<Decision>) {
+        let lossy = self.state().lossy.contains(&partition);
+        if lossy {
+            self.gone(partition, before);
+        }
     }
 
     pub(crate) fn epoch_begun(&self, partition: PartitionId, epoch: Epoch, reply: EpochBegun) {

@@ -23,13 +23,15 @@ fn setting(name: &str) -> Option<u64> {
 
 /// Panics with every seed that does not hold, and how to see it.
 fn assert_holds(found: &Found) {
-    let failures = found.failures.iter().map(|(seed, violation)| {
-        format!(
-            "seed {seed}: {violation}\n  cargo run --release -p seckill-simulation -- --seed {seed}"
-        )
-    });
-    let failures: Vec<String> = failures.collect();
-    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    let failures = found.failures.iter();
+    let how = failures.map(|(seed, violation)| format!("seed {seed}: {violation}\n"));
+    let how: String = how.collect();
+    let again = found
+        .failures
+        .iter()
+        .map(|(seed, _)| format!("cargo run --release -p seckill-simulation -- --seed {seed}\n"));
+    let again: String = again.collect();
+    assert!(how.is_empty(), "\n{how}\n{again}");
 }
 
 #[test]

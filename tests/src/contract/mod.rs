@@ -7,6 +7,7 @@
 //!
 //! Rule: a behaviour seen only in a real adapter becomes a promise here before a fake is changed.
 
+mod chance;
 mod desk;
 mod happenings;
 mod harness;

@@ -9,41 +9,37 @@ use seckill_application::ports::{
 };
 use seckill_application::{Effect, Fault};
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, GateChange, GateUpdate, OrderId, VoucherId,
+    AdjustmentId, Admission, Attempt, BuyerId, GateChange, GateUpdate, Held, OrderId, VoucherId,
 };
 use seckill_memory::MemoryHotPath;
 
 use super::hand_on;
 
-/// Applies every update as often as it comes, whatever its version.
+/// Has the gate take every update for the next one, and, if unchecked, find whoever gives units
+/// back among its holders. What it then does is its own: only its questions are answered for it.
 pub(super) struct Repeating {
     pub(super) inner: Arc<dyn PurchaseGate>,
     pub(super) memory: MemoryHotPath,
-    /// Whether units come back from buyers who hold none, too.
     pub(super) unchecked: bool,
 }
 
 impl Repeating {
-    /// Units that an update brings once more.
-    async fn units_again(&self, update: &GateUpdate) -> Result<u32, Fault> {
-        let mut units = 0;
+    fn find_holders(&self, update: &GateUpdate) {
         for change in &update.changes {
-            units += match change {
-                GateChange::AddUnits { units } if !self.unchecked => *units,
-                GateChange::Release {
-                    order,
-                    buyer,
-                    quantity,
-                } if self.unchecked => {
-                    let of = self.inner.claimants(update.voucher, &[*buyer]).await?;
-                    let mut held = of.into_iter().flatten().flat_map(|it| it.held);
-                    let holds = held.any(|it| it.order == *order);
-                    if holds { 0 } else { *quantity }
-                }
-                _ => 0,
-            };
+            if let GateChange::Release {
+                order,
+                buyer,
+                quantity,
+            } = change
+            {
+                let held = Held {
+                    order: *order,
+                    quantity: *quantity,
+                    promoted: false,
+                };
+                self.memory.plant_holder(update.voucher, *buyer, held);
+            }
         }
-        Ok(units)
     }
 }
 
@@ -64,13 +60,20 @@ hand_on!(PurchaseGate for Repeating {
     ping() -> ();
 } but {
     async fn follow(&self, update: &GateUpdate) -> Result<FollowReply, Fault> {
-        let reply = self.inner.follow(update).await?;
-        if reply == FollowReply::AlreadyApplied {
-            let units = self.units_again(update).await?;
-            let units = i32::try_from(units).unwrap_or(0);
-            self.memory.shift_free(update.voucher, units);
+        let facts = self.inner.facts(&[update.voucher]).await?;
+        let Some(facts) = facts.into_iter().flatten().next() else {
+            return self.inner.follow(update).await;
+        };
+        let next = facts.pulse.version.next();
+        if update.version > next {
+            return self.inner.follow(update).await;
         }
-        Ok(reply)
+        if self.unchecked {
+            self.find_holders(update);
+        }
+        let changes = update.changes.clone();
+        let next = GateUpdate { version: next, changes, ..*update };
+        self.inner.follow(&next).await
     }
 });
 

@@ -1,5 +1,9 @@
 //! Bugs to plant: each takes one layer of defence away, between a process and its stores or in the
 //! store itself, and leaves everything that is under test as it is.
+//!
+//! A store in memory lacks a guard by its own switch ([`HotGuard`], [`LedgerGuard`]), or a decorator
+//! answers for it what the guard asks. The same guards are cut out of the scripts and statements
+//! that Redis and a database carry out in the tests called `negative_controls`.
 
 mod gate;
 mod ledger;

@@ -1,5 +1,6 @@
 //! The ports of the hot store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,6 +19,7 @@ use seckill_domain::{
 
 use super::{Faulty, faulty};
 use crate::link::Late;
+use crate::watch::Watch;
 
 faulty!(PurchaseGate as "purchase_gate" {
     place(voucher: VoucherId, buyer: BuyerId) -> PlaceReply;
@@ -75,15 +77,17 @@ faulty!(GateLoader as "gate_loader" {
         epoch: Epoch,
         applied: Sequence,
     ) -> Result<EpochBegun, Fault> {
+        let begin = move |inner: Arc<dyn GateLoader>, watch: Arc<Watch>| async move {
+            let before = watch.unapplied(partition);
+            let reply = inner.begin_epoch(partition, epoch, applied).await;
+            watch.left_behind(partition, before);
+            reply
+        };
         let (inner, watch) = (self.inner.clone(), self.watch.clone());
         let late: Late = Box::new(move || Box::pin(async move {
-            watch.epoch_begins(partition);
-            drop(inner.begin_epoch(partition, epoch, applied).await);
+            drop(begin(inner, watch).await);
         }));
-        let call = async {
-            self.watch.epoch_begins(partition);
-            self.inner.begin_epoch(partition, epoch, applied).await
-        };
+        let call = begin(self.inner.clone(), self.watch.clone());
         let watch = |reply: &EpochBegun, _| self.watch.epoch_begun(partition, epoch, *reply);
         self.link.watched("gate_loader.begin_epoch", Some(late), call, watch).await
     }

@@ -66,10 +66,10 @@ pub(crate) fn broken<T>(promise: InvariantId, how: impl Into<String>) -> Result<
 /// Judges one site.
 pub struct Judge {
     site: Arc<Site>,
-    /// Nothing of the hot data was lost or forged since all was at rest.
-    sound: AtomicBool,
-    /// Nothing was ever.
-    untouched: AtomicBool,
+    /// All has been at rest.
+    rested: AtomicBool,
+    /// Hot data was lost or forged since.
+    damaged: AtomicBool,
     /// What the ledger had refused when all was at rest.
     refusals: AtomicU64,
 }
@@ -79,23 +79,23 @@ impl Judge {
     pub fn new(site: Arc<Site>) -> Self {
         Self {
             site,
-            sound: AtomicBool::new(false),
-            untouched: AtomicBool::new(true),
+            rested: AtomicBool::new(false),
+            damaged: AtomicBool::new(false),
             refusals: AtomicU64::new(0),
         }
     }
 
     /// Hot data is about to be lost or forged: until all is at rest again, gate and ledger differ.
     pub fn damaged(&self) {
-        self.sound.store(false, Ordering::Relaxed);
-        self.untouched.store(false, Ordering::Relaxed);
+        self.damaged.store(true, Ordering::Relaxed);
         self.site.nature.touched.store(true, Ordering::Relaxed);
     }
 
     /// What the ledger refuses leaves the gate with too little until the sale is loaded again.
     fn is_sound(&self) -> bool {
         let refused = self.site.watch.refusals() != self.refusals.load(Ordering::Relaxed);
-        self.sound.load(Ordering::Relaxed) && !refused
+        let damaged = self.damaged.load(Ordering::Relaxed);
+        self.rested.load(Ordering::Relaxed) && !damaged && !refused
     }
 
     /// What must hold at every moment. Looks only if anything may have moved.
@@ -109,7 +109,7 @@ impl Judge {
                 units::conserved(&self.site, &voucher)?;
             }
         }
-        if self.untouched.load(Ordering::Relaxed) {
+        if !self.damaged.load(Ordering::Relaxed) {
             self.site.watch.unprovoked()?;
         }
         Ok(())
@@ -123,10 +123,11 @@ impl Judge {
             waitlist::fair(&self.site, &voucher, &orders)?;
         }
         orders::judge(&self.site, &orders)?;
-        self.site.watch.has_begun();
+        self.site.watch.is_at_rest();
         self.refusals
             .store(self.site.watch.refusals(), Ordering::Relaxed);
-        self.sound.store(true, Ordering::Relaxed);
+        self.rested.store(true, Ordering::Relaxed);
+        self.damaged.store(false, Ordering::Relaxed);
         Ok(())
     }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_domain::{BuyerId, Claim, Decision, Held, Order, OrderId, OrderStatus, VoucherId};
-use seckill_memory::Piece;
+use seckill_memory::{MemoryHotPath, Piece};
 
 use super::{Kind, UNDO_DEPTH};
 use crate::coverage::Seen;
 use crate::dice::Dice;
 use crate::judge::Judge;
 use crate::link::Store;
+use crate::loops::LEASE_TTL;
 use crate::note;
 use crate::site::{FORGED, Site};
 
@@ -31,9 +32,8 @@ impl Blow {
             Kind::Crash => self.crash(),
             Kind::Stall => self.stall(),
             Kind::Wipe => {
-                self.lose_hot_data();
                 self.saw(Seen::Wipe);
-                self.site.stores.memory.wipe();
+                self.lose(MemoryHotPath::wipe);
             }
             Kind::Failover => self.fail_over(),
             Kind::KeyLost => self.lose_key(),
@@ -108,23 +108,28 @@ impl Blow {
         };
         self.saw(Seen::Stall);
         let group = node.group;
-        self.site.nature.spawner.pause(group);
-        self.later(self.dice().millis(300..=8_000), move |site| {
+        let pause = self.dice().millis(300..=8_000);
+        let nature = &self.site.nature;
+        if pause > LEASE_TTL {
+            // Others will have taken over what it has in hand by then.
+            nature.weather.stall_with_batch(group, pause);
+            return;
+        }
+        nature.spawner.pause(group);
+        self.later(pause, move |site| {
             site.nature.spawner.resume(group);
         });
     }
 
-    /// What the hot store has decided and the ledger does not have is about to be lost.
-    fn lose_hot_data(&self) {
+    /// Loses hot data: what the hot store has decided and the ledger does not have may be in it.
+    fn lose<T>(&self, lose: impl FnOnce(&MemoryHotPath) -> T) -> T {
         self.judge.damaged();
         let site = &self.site;
-        let partitions = site.stores.partitions.all();
-        let lost: usize = partitions.map(|it| site.watch.stream_is_lost(it)).sum();
-        site.nature.coverage.add(Seen::DecisionsLost, lost as u64);
-        let told: Vec<OrderId> = site.promises.told().orders.keys().copied().collect();
-        let missing = told.into_iter().filter(|order| !site.stores.has(*order));
-        site.watch.put_at_risk(missing);
+        let before = site.watch.on_their_way();
+        let lost = lose(&site.stores.memory);
+        site.watch.has_lost(before);
         site.excuse_the_dead();
+        lost
     }
 
     fn fail_over(&self) {
@@ -133,8 +138,7 @@ impl Blow {
             return;
         }
         let writes = self.dice().below(recent.min(UNDO_DEPTH)) + 1;
-        self.lose_hot_data();
-        if self.site.stores.memory.lose_last(writes) > 0 {
+        if self.lose(|memory| memory.lose_last(writes)) > 0 {
             self.saw(Seen::Failover);
         }
     }
@@ -158,9 +162,8 @@ impl Blow {
         let Some(piece) = self.dice().pick(&pieces).copied() else {
             return;
         };
-        self.lose_hot_data();
         note!(site.nature.trace, "{piece:?} is lost");
-        if site.stores.memory.delete(piece) {
+        if self.lose(|memory| memory.delete(piece)) {
             self.saw(Seen::KeyLost);
         }
     }
@@ -267,9 +270,8 @@ impl Blow {
             .filter(|it| it.buyer != BuyerId::new(FORGED))
             .collect();
         if let Some(claim) = self.dice().pick(&claims) {
-            self.lose_hot_data();
             note!(self.site.nature.trace, "the message of {claim:?} is lost");
-            stores.memory.remove_message(claim.voucher, claim.order);
+            self.lose(|memory| memory.remove_message(claim.voucher, claim.order));
         }
     }
 

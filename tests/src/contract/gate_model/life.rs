@@ -26,6 +26,8 @@ pub(super) struct Life {
     limit: u32,
     waitlist: u32,
     rebuilt: bool,
+    /// What happens in it is not known beforehand.
+    by_chance: bool,
 }
 
 /// The two sides, and what they were asked so far.
@@ -43,6 +45,8 @@ struct Sides<'a> {
     adjustments: u64,
     /// Places that were offered.
     offered: u64,
+    /// How often the sale was loaded again.
+    loads: u64,
     life: Life,
     /// Kinds of answers and of decisions that were seen, so that a pass means something happened.
     answers: HashSet<Discriminant<Admission>>,
@@ -57,6 +61,20 @@ impl Life {
             limit: 1,
             waitlist: 0,
             rebuilt: false,
+            by_chance: false,
+        }
+    }
+
+    /// A life of which the seed decides everything.
+    pub(super) fn by_chance(seed: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        Self {
+            seed,
+            units: random.random_range(1..=12),
+            limit: random.random_range(1..=3),
+            waitlist: random.random_range(0..=8),
+            rebuilt: random.random_ratio(1, 2),
+            by_chance: true,
         }
     }
 
@@ -97,6 +115,7 @@ impl Life {
             served: Vec::new(),
             adjustments: 0,
             offered: 0,
+            loads: 0,
             life: self,
             answers: HashSet::new(),
             kinds: HashSet::new(),
@@ -108,7 +127,11 @@ impl Life {
                 .await;
         }
         let (answers, kinds) = (sides.answers.len(), sides.kinds.len());
-        let (least_answers, least_kinds) = if self.waitlist == 0 { (7, 3) } else { (9, 6) };
+        let (least_answers, least_kinds) = match self.waitlist {
+            _ if self.by_chance => (2, 1),
+            0 => (7, 3),
+            _ => (9, 6),
+        };
         assert!(answers >= least_answers, "only {answers} kinds of answers");
         assert!(kinds >= least_kinds, "only {kinds} kinds of decisions");
     }
@@ -134,7 +157,9 @@ impl Sides<'_> {
             78..82 => self.add_units().await,
             82..86 => self.other_update().await,
             86..91 => self.withdraw().await,
-            91..96 => self.offer().await,
+            91..94 => self.offer().await,
+            94..96 => self.lose().await,
+            96..98 => self.load_again().await,
             _ if self.life.rebuilt => self.rebuild().await,
             _ => self.admit().await,
         }
@@ -195,6 +220,7 @@ impl Sides<'_> {
             (FollowReply::Applied { .. }, FollowReply::Applied { .. }) => {}
             _ => assert_eq!(reply, expected, "{asked}"),
         }
+        self.rule.serve(now);
         self.stall.settle().await;
         asked
     }
@@ -222,6 +248,7 @@ impl Sides<'_> {
         let expected = self.rule.leave(buyer, now);
         let reply = self.stall.leave(buyer.get()).await;
         assert_eq!(reply, expected, "leave {buyer}");
+        self.rule.serve(now);
         self.stall.settle().await;
         format!("leave {buyer}")
     }
@@ -299,6 +326,41 @@ impl Sides<'_> {
         self.rule.serve(now);
         self.stall.settle().await;
         format!("offer {claims:?} and {seats:?}")
+    }
+
+    /// What a process answered is given up, whatever became of it.
+    async fn lose(&mut self) -> String {
+        let claim = {
+            let attempt = self.random_attempt();
+            self.stall.claim(&attempt)
+        };
+        let claims = [claim];
+        self.rule.lose(&claims);
+        let loader = &self.stall.hot.loader;
+        loader.lose(VOUCHER, &claims).await.unwrap();
+        format!("lose {claims:?}")
+    }
+
+    /// The sale leaves the gate, and is loaded again in the same life of the partition.
+    async fn load_again(&mut self) -> String {
+        let (open, chunk) = self.rule.snapshot();
+        let hot = &self.stall.hot;
+        hot.loader.unload(VOUCHER).await.unwrap();
+        self.assert_away().await;
+        self.loads += 1;
+        let token = format!("load-{}", self.loads);
+        let (load, sequence) = Load::begun(hot, VOUCHER, &token).await;
+        assert_eq!(sequence, open.applied);
+        self.assert_away().await;
+        load.loaded(&chunk, 0).await;
+        assert_eq!(load.open(&open).await, Opened::Opened);
+        self.rule.load_again();
+        format!("load again {open:?} {chunk:?}")
+    }
+
+    async fn assert_away(&self) {
+        let facts = self.stall.hot.gate.facts(&[VOUCHER]).await.unwrap();
+        assert_eq!(facts, [None]);
     }
 
     /// The partition begins a new life, and the sale is loaded from what the ledger would have.

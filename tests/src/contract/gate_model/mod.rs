@@ -9,13 +9,14 @@ mod rule;
 
 use life::Life;
 
-use super::{HotHarness, promises};
+use super::{HotHarness, chance, promises};
 
 promises! { gate_model over dyn HotHarness:
     a_quiet_sale_follows_the_rule,
     a_sale_with_a_waitlist_follows_the_rule,
     a_sale_in_quantities_follows_the_rule,
     a_sale_that_is_rebuilt_again_and_again_follows_the_rule,
+    a_sale_by_chance_follows_the_rule,
 }
 
 /// Steps of one life.
@@ -51,4 +52,8 @@ async fn a_sale_in_quantities_follows_the_rule(harness: &dyn HotHarness) {
 async fn a_sale_that_is_rebuilt_again_and_again_follows_the_rule(harness: &dyn HotHarness) {
     let life = Life::of(4).units(9).limit(3).waitlist(6);
     life.rebuilt().live(harness, STEPS).await;
+}
+
+async fn a_sale_by_chance_follows_the_rule(harness: &dyn HotHarness) {
+    Life::by_chance(chance::seed()).live(harness, STEPS).await;
 }

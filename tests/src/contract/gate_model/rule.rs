@@ -143,6 +143,15 @@ impl Rule {
         }
     }
 
+    /// Whatever the gate holds: only what stands in the stream is not lost.
+    pub(super) fn lose(&mut self, claims: &[Claim]) {
+        for claim in claims {
+            if !self.decided.contains_key(&claim.order) {
+                self.write([Decision::Lost(claim.clone())]);
+            }
+        }
+    }
+
     fn claim_of(&self, seat: &Seat) -> Claim {
         Claim {
             order: seat.order,
@@ -213,6 +222,14 @@ impl Rule {
     /// The same sale after it was loaded from its own snapshot into a new life: who is in it stays,
     /// and which orders were decided is forgotten.
     pub(super) fn reload(&mut self) {
+        self.load_again();
+        self.epoch = self.epoch.next();
+        self.decided.clear();
+        self.withdrawn.clear();
+    }
+
+    /// The same sale after it was loaded from its own snapshot.
+    pub(super) fn load_again(&mut self) {
         let (open, chunk) = self.snapshot();
         let mut sale = Sale::new(self.voucher, open.terms, open.free, open.version);
         for holder in chunk.holders {
@@ -224,9 +241,6 @@ impl Rule {
         for used in chunk.keys {
             sale.restore_key(used.buyer, used.key, used.first);
         }
-        self.epoch = self.epoch.next();
         self.sale = sale;
-        self.decided.clear();
-        self.withdrawn.clear();
     }
 }

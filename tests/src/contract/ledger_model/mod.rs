@@ -9,13 +9,14 @@ mod side;
 
 use life::Life;
 
-use super::{LedgerHarness, promises};
+use super::{LedgerHarness, chance, promises};
 
 promises! { ledger_model over dyn LedgerHarness:
     a_sale_without_keys_goes_the_same_way,
     a_sale_with_keys_goes_the_same_way,
     a_sale_in_quantities_goes_the_same_way,
     a_sale_with_little_stock_goes_the_same_way,
+    a_sale_by_chance_goes_the_same_way,
 }
 
 /// Steps of one life.
@@ -36,4 +37,8 @@ async fn a_sale_in_quantities_goes_the_same_way(harness: &dyn LedgerHarness) {
 
 async fn a_sale_with_little_stock_goes_the_same_way(harness: &dyn LedgerHarness) {
     Life::of(4).units(3).limit(2).live(harness, STEPS).await;
+}
+
+async fn a_sale_by_chance_goes_the_same_way(harness: &dyn LedgerHarness) {
+    Life::by_chance(chance::seed()).live(harness, STEPS).await;
 }
