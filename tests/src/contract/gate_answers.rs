@@ -1,6 +1,6 @@
 //! `PurchaseGate::admit`: every question in its order, with its exact answer.
 
-use seckill_application::ports::{HotPath, NotLoaded};
+use seckill_application::ports::{HotPath, LeaveReply, NotLoaded};
 use seckill_domain::{Admission, Attempt, Decision, OrderId, PlaceAtFirst, VoucherId};
 
 use super::opening::{Opening, VOUCHER, begin_partition};
@@ -9,6 +9,7 @@ use super::{HotHarness, promises};
 
 promises! { gate_answers over dyn HotHarness:
     a_grant_takes_a_unit_and_is_on_the_stream_in_the_same_step,
+    nobody_has_anything_before_he_asks,
     the_last_unit_is_sold_and_the_next_buyer_is_told_so,
     a_missing_voucher_is_not_sold_out,
     a_missing_partition_is_not_sold_out,
@@ -34,6 +35,33 @@ async fn a_grant_takes_a_unit_and_is_on_the_stream_in_the_same_step(harness: &dy
     assert_eq!(stall.free().await, 2);
     let granted = Decision::Granted(stall.claim(&attempt));
     assert_eq!(stall.decisions().await, [granted]);
+}
+
+/// Whatever is counted or looked up for the first who comes is 0 or not there.
+///
+/// Stands for: 0 is true in Lua: the first buyer has "already bought" (B4).
+async fn nobody_has_anything_before_he_asks(harness: &dyn HotHarness) {
+    let stall = Opening::of(1).limit(2).waitlist(3).open(harness).await;
+    assert_eq!(stall.place(7).await, None);
+    assert_eq!(stall.leave(7).await, LeaveReply::NotWaiting);
+    let first = stall.keyed(7, 1, "first");
+    let order = first.order;
+    assert_eq!(stall.admit(&first).await, Admission::Granted { order });
+
+    // He is the first in line, too, under a key that only he has used, or nobody.
+    let next = stall.keyed(7, 1, "next");
+    assert_eq!(stall.admit(&next).await, waitlisted(next.order, 1));
+    let other = stall.keyed(8, 1, "first");
+    assert_eq!(stall.admit(&other).await, waitlisted(other.order, 2));
+
+    // When nobody holds or waits for anything any more, it is as it was.
+    stall.release(&first).await;
+    stall.release(&next).await;
+    stall.release(&other).await;
+    assert_eq!(stall.pulse().await.waiting, 0);
+    assert_eq!(stall.place(8).await, None);
+    assert_eq!(stall.leave(8).await, LeaveReply::NotWaiting);
+    stall.granted(8, 1).await;
 }
 
 /// Stands for: one more is sold than there is (`>=` for `>`) (B3).

@@ -11,6 +11,7 @@ use super::{LedgerHarness, promises};
 promises! { ledger_races over dyn LedgerHarness:
     grants_cancellations_and_new_stock_at_once_balance,
     commands_on_many_orders_in_any_order_all_get_done,
+    orders_named_in_opposite_order_are_locked_in_one,
 }
 
 const BUYERS: u64 = 40;
@@ -175,4 +176,32 @@ async fn commands_on_many_orders_in_any_order_all_get_done(harness: &dyn LedgerH
         assert_eq!((tally.stock, tally.awaiting_payment), (9, 0));
         assert_eq!(tally.version.get(), 3, "each came back once");
     }
+}
+
+/// However two sweeps name the same orders, each locks them by rising id, and neither is ever
+/// refused because of the other.
+///
+/// Stands for: rows locked in opposite order: two transactions stop each other (B48).
+async fn orders_named_in_opposite_order_are_locked_in_one(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let vouchers = [desk.voucher(9, 1).await, desk.voucher(9, 1).await];
+    let mut ids = Vec::new();
+    for buyer in 1..=8 {
+        let voucher = &vouchers[usize::from(buyer % 2 == 1)];
+        ids.push(desk.granted(voucher, buyer, 1).await.order);
+    }
+    ids.sort_unstable();
+    let backwards: Vec<_> = ids.iter().rev().copied().collect();
+    let other = harness.another_process().await;
+    let lock = async |ports: &LedgerPorts, named: &[_]| {
+        for _ in 0..20 {
+            let mut unit = ports.ledger.begin().await.unwrap();
+            let locked = unit.lock_orders(named).await.unwrap();
+            tokio::task::yield_now().await;
+            let locked: Vec<_> = locked.iter().map(|order| order.id).collect();
+            assert_eq!(locked, ids);
+            unit.commit().await.unwrap();
+        }
+    };
+    futures::join!(lock(&desk.ports, &ids), lock(&other, &backwards));
 }

@@ -1,6 +1,6 @@
 //! A look behind the gate's back: its keys in Redis, and harm done to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redis::AsyncConnectionConfig;
@@ -110,6 +110,17 @@ impl Gate {
             pending += groups.iter().map(|(_, count)| count).sum::<u64>();
         }
         pending
+    }
+
+    /// The names under which a consumer group of a stream is read.
+    pub async fn readers(&self, stream: &str, group: &str) -> BTreeSet<String> {
+        let mut info = redis::cmd("XINFO");
+        let consumers: Vec<BTreeMap<String, redis::Value>> =
+            self.run(info.arg("CONSUMERS").arg(stream).arg(group)).await;
+        let name = |it: &BTreeMap<String, redis::Value>| {
+            redis::from_redis_value_ref(&it["name"]).expect("a name")
+        };
+        consumers.iter().map(name).collect()
     }
 
     /// Whatever a voucher still has is gone.

@@ -1,5 +1,6 @@
 //! Who writes orders, and since when.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use seckill_domain::OrderStatus;
@@ -51,6 +52,17 @@ async fn writer(gate: &Gate) -> Option<String> {
     gate.run(redis::cmd("HGET").arg(lease).arg("owner")).await
 }
 
+/// Under which names the one partition is read.
+async fn readers(gate: &Gate) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for stream in gate.keys_of_type("stream").await {
+        for (group, _) in gate.pending(&stream).await {
+            all.extend(gate.readers(&stream, &group).await);
+        }
+    }
+    all
+}
+
 /// Stands for: a lock with a fixed lease runs out while its owner works, and another one begins the
 /// same work; a lock that is renewed for ever by nobody; one consumer name for every process.
 async fn a_writer_that_takes_longer_than_its_lease_keeps_it(site: Site) {
@@ -65,6 +77,8 @@ async fn a_writer_that_takes_longer_than_its_lease_keeps_it(site: Site) {
     shop.buy_settled(voucher, buyer()).await;
     let first = writer(&gate).await;
     assert!(first.is_some(), "somebody wrote that order");
+    // Each process reads under a name of its own, and the one that has the lease is who reads.
+    assert_eq!(readers(&gate).await, first.iter().cloned().collect());
     let fences = ledger.fences().await;
 
     // The batch hangs in the database, while the other process asks for the lease again and again.
@@ -95,4 +109,6 @@ async fn a_writer_that_takes_longer_than_its_lease_keeps_it(site: Site) {
     .await;
     last.shop().buy_settled(voucher, buyer()).await;
     assert!(ledger.fences().await > fences);
+    let now = writer(&gate).await.expect("somebody wrote that order");
+    assert!(readers(&gate).await.contains(&now));
 }
