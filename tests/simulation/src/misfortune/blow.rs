@@ -126,10 +126,10 @@ impl Blow {
         self.judge.damaged();
         let site = &self.site;
         let before = site.watch.on_their_way();
-        let lost = lose(&site.stores.memory);
+        let answer = lose(&site.stores.memory);
         site.watch.has_lost(before);
         site.excuse_the_dead();
-        lost
+        answer
     }
 
     fn fail_over(&self) {
