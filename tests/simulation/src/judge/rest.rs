@@ -1,6 +1,6 @@
 //! I8: whether anything is still on its way.
 
-use seckill_application::ports::Clock as _;
+use seckill_application::ports::{Clock as _, PartitionState};
 use seckill_domain::invariants::InvariantId;
 use seckill_domain::{GateVersion, SaleStatus, Voucher};
 
@@ -30,6 +30,10 @@ pub(super) fn unrest(site: &Site, vouchers: &[Voucher]) -> Result<(), Violation>
 fn on_its_way(site: &Site) -> Option<String> {
     let stores = &site.stores;
     for partition in stores.partitions.all() {
+        // Nobody may have asked for anything in it since it was lost.
+        if now(stores.hot.loader.partition(partition)) == PartitionState::Missing {
+            return Some(format!("partition {partition} is not there"));
+        }
         let backlog = now(stores.hot.stream.backlog(partition));
         if backlog.decisions > 0 || backlog.pending > 0 {
             return Some(format!("partition {partition}: {backlog:?}"));
