@@ -7,7 +7,7 @@ use seckill_application::ports::Clock as _;
 use seckill_application::{
     CancelReply, HearReply, LeavePlace, PayReply, PaymentNotice, Purchase, PurchaseRequest,
 };
-use seckill_domain::{BuyerId, Money, OrderId, PaymentId};
+use seckill_domain::{BuyerId, Money, Order, OrderId, PaymentId};
 
 use crate::coverage::Seen;
 use crate::note;
@@ -42,6 +42,19 @@ impl Buyer {
     /// Who he is.
     pub fn id(&self) -> BuyerId {
         self.id
+    }
+
+    /// Whoever wants what this order wants asks for it again, and leaves it at one answer.
+    pub async fn asks_again(site: Arc<Site>, order: &Order) {
+        let wish = Wish {
+            voucher: order.voucher,
+            buyer: order.buyer,
+            quantity: order.quantity,
+            key: None,
+        };
+        let mut buyer = Self::new(site, order.buyer.get());
+        buyer.asks(&wish);
+        let _ = buyer.ask(&wish).await;
     }
 
     /// Does a few things within a time.

@@ -7,6 +7,7 @@ use seckill_domain::{BuyerId, Claim, Decision, Held, Order, OrderId, OrderStatus
 use seckill_memory::{MemoryHotPath, Piece};
 
 use super::{Kind, UNDO_DEPTH};
+use crate::buyers::Buyer;
 use crate::coverage::Seen;
 use crate::dice::Dice;
 use crate::judge::Judge;
@@ -140,6 +141,19 @@ impl Blow {
         let writes = self.dice().below(recent.min(UNDO_DEPTH)) + 1;
         if self.lose(|memory| memory.lose_last(writes)) > 0 {
             self.saw(Seen::Failover);
+            self.stir_the_waiting();
+        }
+    }
+
+    /// Some of those who wait ask again, before anybody can have noticed that places are gone.
+    fn stir_the_waiting(&self) {
+        let orders = self.judge.orders().into_iter();
+        let waiting = orders.filter(|order| order.status() == OrderStatus::Waiting);
+        for order in waiting.filter(|_| self.dice().chance(500)) {
+            let site = self.site.clone();
+            self.site
+                .nature
+                .spawn(async move { Buyer::asks_again(site, &order).await });
         }
     }
 
