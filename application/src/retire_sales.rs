@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use seckill_domain::{Partitions, VoucherId};
 
-use crate::ports::{AdmissionLedger, HotPath, Ledger, LedgerPorts, PurchaseGate, VoucherFilter};
+use crate::ports::{
+    AdmissionLedger, GateTally, HotPath, Ledger, LedgerPorts, PurchaseGate, VoucherFilter,
+};
 use crate::{Fault, RecoverPartition, RelayUpdates};
 
 /// Most vouchers of one sweep.
@@ -13,8 +15,8 @@ const SWEEP_MAX: usize = 1_000;
 /// Faults after which a sweep is given up: it is not the vouchers.
 const FAULTS_MAX: usize = 3;
 
-/// Retires closed vouchers with nothing unpaid, waiting, parked or in flight: their keys leave the
-/// gate, and repeats are answered from the ledger.
+/// Retires closed vouchers with nothing unpaid, waiting, parked, in flight or in dispute: their keys
+/// leave the gate, and repeats are answered from the ledger.
 pub struct RetireSales {
     gate: Arc<dyn PurchaseGate>,
     ledger: Arc<dyn Ledger>,
@@ -107,7 +109,19 @@ impl RetireSales {
         if !caught_up {
             self.recover.restart_if_gone(partition, head.epoch).await?;
         }
-        Ok(caught_up && !self.ledger.is_unsettled(voucher).await?)
+        Ok(caught_up
+            && self.agree(voucher, gate).await?
+            && !self.ledger.is_unsettled(voucher).await?)
+    }
+
+    /// Whether both have the same units left. A message that is gone leaves a holder whom the ledger
+    /// does not know: that is for reconciliation to mend, from what is at the gate.
+    async fn agree(&self, voucher: VoucherId, gate: Option<GateTally>) -> Result<bool, Fault> {
+        let Some(gate) = gate else {
+            return Ok(true);
+        };
+        let ledger = self.ledger.tally(voucher, gate.version).await?;
+        Ok(ledger.is_some_and(|ledger| ledger.stock == gate.free))
     }
 
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {

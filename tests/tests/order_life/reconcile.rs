@@ -17,7 +17,7 @@ const DRY: ReconcileScope = ReconcileScope {
     full: false,
     dry_run: true,
 };
-const FULL: ReconcileScope = ReconcileScope {
+pub(crate) const FULL: ReconcileScope = ReconcileScope {
     full: true,
     dry_run: false,
 };

@@ -3,7 +3,8 @@
 use seckill_application::{PayReply, Purchase, PurchaseRequest, RefundReply, SteerCommand};
 use seckill_domain::{OrderId, OrderStatus, VoucherId};
 
-use crate::world::{MINUTE, Offer, World, buyer, payment, request};
+use crate::reconcile::{FULL, round};
+use crate::world::{MINUTE, Offer, PARTITION, World, buyer, payment, request};
 
 /// Two sweeps: a sale leaves when the sweep before has found it settled, too.
 fn retire(world: &World) -> usize {
@@ -156,6 +157,34 @@ fn what_is_gone_from_the_end_of_the_stream_keeps_no_sale() {
     assert_eq!(world.ask(voucher, 1, 2), Purchase::AlreadyHeld { orders });
     assert_eq!(world.status(lost), OrderStatus::PendingPayment);
     world.assert_sound(other);
+}
+
+/// A message is gone, and an entry that cannot be read takes its number: by the numbers, the ledger
+/// knows all that was decided.
+#[test]
+fn a_sale_stays_while_the_gate_has_a_holder_whom_the_ledger_does_not_know() {
+    let world = World::new();
+    let (voucher, other) = (world.sale(Offer::of(10)), world.sale(Offer::of(10)));
+    let asked = world.alone(world.purchase.run(request(voucher, 7, 1)));
+    let Purchase::Granted { order: lost, .. } = asked.unwrap() else {
+        panic!("not granted");
+    };
+    assert!(world.store.remove_message(voucher, lost));
+    let _ = world.store.plant_entry(PARTITION, "not ours");
+    world.settle();
+    world.bought(other, 1, 1);
+    world.steered(voucher, SteerCommand::Close);
+    world.settle();
+    assert_eq!(retire(&world), 0, "a holder whom the ledger does not know");
+    round(&world, FULL);
+    world.settle();
+    assert_eq!(world.status(lost), OrderStatus::PendingPayment);
+    world.pass(15 * MINUTE);
+    world.alone(world.expire.sweep()).unwrap();
+    world.settle();
+    assert_eq!(retire(&world), 1);
+    assert_eq!(world.status(lost), OrderStatus::Expired);
+    world.assert_sound(voucher);
 }
 
 #[test]
