@@ -351,7 +351,7 @@ async fn the_balance_says_where_every_unit_is() {
     stand.buy(&id, 3).await.is(202);
     let balance = stand.balance(&id).await;
     let expected = json!({"total": 10, "free": 7, "in_flight": 1, "parked": 0, "awaiting_payment": 1,
-        "paid": 1, "holds": true, "watermark": 2});
+        "paid": 1, "stock_drift": 0, "holds": true, "watermark": 2});
     assert_eq!(balance.body, expected);
 }
 
