@@ -81,7 +81,7 @@ pub const ROWS: &[Required] = &[
         promises: "I4, none taken back",
         tests: &["acceptance::outages::redis_killed_and_restarted_loses_nothing"],
         controls: &[],
-        note: "as many purchases as a debug build takes on two cores, not 10,000 a second",
+        note: "sixteen buyers with a pause between purchases, not 10,000 a second",
     },
     Required {
         row: "F9",

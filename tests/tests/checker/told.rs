@@ -161,6 +161,18 @@ fn a_queue_jump_is_found() {
             .insert(order(8), stored(8, OrderStatus::Cancelled));
     });
     assert_eq!(pushed_in, [InvariantId::FairWaitlist]);
+    // All are served in the end, and one who came later at once.
+    let served_later = broken_by(|history, facts| {
+        history.insert(5, bought(9, 8, granted(8)));
+        history.push(gives_up(8, 8));
+        let mut late = stored(8, OrderStatus::Cancelled);
+        late.served_at = Some(19);
+        facts.orders.insert(order(8), late);
+        for number in [5, 6] {
+            *stage(facts, number) = OrderStatus::ClosedOut;
+        }
+    });
+    assert_eq!(served_later, [InvariantId::FairWaitlist]);
     // He had asked before they came, and the answer was lost.
     let asked_before = broken_by(|history, facts| {
         let mut lost = bought(0, 8, granted(8));

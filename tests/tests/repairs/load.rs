@@ -21,7 +21,7 @@ use crate::reports::{Report, begin, first_round, listed, round, round_about};
 
 on_own_stores!(nothing_healthy_is_repaired_and_what_is_planted_is);
 
-/// For how many seconds the crowd is there; a minute in a long run.
+/// For how many seconds the crowd is there; ten minutes in a long run.
 const SECONDS: &str = "SECKILL_TEST_LOAD_S";
 const SECONDS_USUAL: u64 = 10;
 /// People at a time, none of whom ever pauses.

@@ -119,7 +119,7 @@ fn stayed(history: &[Event], voucher: VoucherId, facts: &Facts, broken: &mut imp
     }
 }
 
-/// Nobody is served at once who came after somebody who still waits.
+/// Nobody is served at once who came after somebody who waits, or who waited when that was decided.
 fn jumped(
     history: &[Event],
     joined: &[Joined],
@@ -127,9 +127,15 @@ fn jumped(
     voucher: VoucherId,
     broken: &mut impl FnMut(String),
 ) {
-    let waiting = joined.iter().filter(|early| waits(facts, early.order));
-    let Some(since) = waiting.map(|early| early.ended).min() else {
+    if joined.is_empty() {
         return;
+    }
+    let decided = |order: OrderId| facts.orders.get(&order).and_then(|found| found.served_at);
+    let waited = |early: &Joined, granted: OrderId| {
+        waits(facts, early.order)
+            || decided(early.order)
+                .zip(decided(granted))
+                .is_some_and(|(early, late)| late < early)
     };
     // A grant may be as old as the first call of its buyer whose answer was lost.
     let mut first_call: BTreeMap<BuyerId, Duration> = BTreeMap::new();
@@ -142,11 +148,17 @@ fn jumped(
         }
         let first = first_call.entry(event.buyer).or_insert(event.begun);
         *first = (*first).min(event.begun);
-        if let Told::Purchase(Purchase::Granted { order, .. }) = &event.told
-            && *first > since
-            && !joined.iter().any(|seat| seat.order == *order)
+        let Told::Purchase(Purchase::Granted { order, .. }) = &event.told else {
+            continue;
+        };
+        let mut before = joined.iter().filter(|early| early.ended < *first);
+        if !joined.iter().any(|seat| seat.order == *order)
+            && let Some(early) = before.find(|early| waited(early, *order))
         {
-            broken(format!("order {order} was granted past those who wait"));
+            let early = early.order;
+            broken(format!(
+                "order {order} was granted past {early}, which waited"
+            ));
         }
     }
 }
