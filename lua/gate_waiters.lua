@@ -1,5 +1,5 @@
--- Who waits, by rising turn, a page at a time; those whose place cannot be read are left out. Changes
--- nothing.
+-- Who waits, by rising turn, a page at a time. Changes nothing, unless the data contradicts itself
+-- (somebody waits for nothing, or two for one order): then the gate of this sale is closed.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash
@@ -42,12 +42,16 @@ if #buyers >= tonumber(ARGV[4]) then
   end
   read(redis.call('ZRANGE', KEYS[6], last, last, 'BYSCORE', 'WITHSCORES'))
 end
-waitlist.load(buyers, tickets)
-local answer = { 'PAGE', partition.text(tonumber(last)) }
+if not waitlist.load(buyers, tickets) then
+  return sale.spoilt()
+end
+local answer, seen = { 'PAGE', partition.text(tonumber(last)) }, {}
 for _, buyer in ipairs(buyers) do
-  local place = waitlist.told(buyer)
-  if place ~= '' then
-    answer[#answer + 1] = place
+  local order = waitlist.of[buyer].order
+  if seen[order] then
+    return sale.spoilt()
   end
+  seen[order] = true
+  answer[#answer + 1] = waitlist.told(buyer)
 end
 return answer

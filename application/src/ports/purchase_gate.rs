@@ -266,7 +266,8 @@ pub trait PurchaseGate: Send + Sync {
 
     /// Everybody who waits, by rising turn, a page at a time from `cursor` (0 at first), about 1,000
     /// a page. One who waits all the time is on some page; one that comes or goes meanwhile may or
-    /// may not be, as one whose place cannot be read. `None` if the voucher is not loaded.
+    /// may not be. `None` if the voucher is not loaded, or its places contradict each other: then it
+    /// has to be loaded again.
     async fn waiters(&self, voucher: VoucherId, cursor: u64) -> Result<Option<WaitersPage>, Fault>;
 
     /// Takes a voucher that is over out of the gate and leaves a marker. Refuses (`false`) while

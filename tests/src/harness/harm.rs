@@ -27,6 +27,13 @@ const DROP_WAITER: &str = "\
     redis.call('HINCRBY', KEYS[1], 'waiters', -1)
     return 1";
 
+/// KEYS: sale, waiters. ARGV: buyer, whose turn he has: that of another buyer, or none before his.
+const PLANT_GHOST: &str = "\
+    local turn = redis.call('ZSCORE', KEYS[2], ARGV[2]) or '1125899906842624'
+    if redis.call('ZADD', KEYS[2], 'NX', turn, ARGV[1]) == 0 then return 0 end
+    redis.call('HINCRBY', KEYS[1], 'waiters', 1)
+    return 1";
+
 /// KEYS: sale, waiters, seats. ARGV: turn, buyer, order. The layout is that of `lua/lib/waitlist.lua`.
 const PLANT_WAITER: &str = "\
     local block, slot = math.floor(ARGV[1] / 16), string.format('%x', ARGV[1] % 16)
@@ -125,6 +132,14 @@ impl Gate {
         let keys = self.keys_of(voucher, ["sale", "waiters", "seats"]).await;
         let arguments = [turn, buyer.get(), order.get()].map(|it| it.to_string());
         self.eval(PLANT_WAITER, &keys, &arguments).await
+    }
+
+    /// The gate has somebody in the line who waits for nothing: at the turn of another one, if that
+    /// one waits, or as the last. `false` if he waits.
+    pub async fn plant_ghost(&self, voucher: VoucherId, ghost: BuyerId, beside: BuyerId) -> bool {
+        let keys = self.keys_of(voucher, ["sale", "waiters"]).await;
+        let arguments = [ghost, beside].map(|it| it.to_string());
+        self.eval(PLANT_GHOST, &keys, &arguments).await
     }
 
     /// The gate believes that each of two who wait for a unit came when the other did. `false` if

@@ -16,6 +16,8 @@ on_own_stores!(
     waiters_who_changed_places_change_back,
     a_waiter_whom_the_ledger_has_never_heard_of_is_told_to_it,
     a_waiter_who_has_left_for_the_ledger_leaves_the_gate,
+    whoever_waits_for_nothing_is_sent_away,
+    two_who_wait_for_one_order_are_one,
 );
 
 /// A sale of one unit that somebody has, and three who wait for it.
@@ -90,6 +92,14 @@ impl Queue {
         let after = round_about(&self.shop, self.voucher).await;
         after.of(self.voucher).assert_sound();
         assert_eq!(after.repair_count, 0);
+    }
+
+    /// A round sees that the places contradict each other, and has the sale loaded again.
+    async fn assert_reloads(&self) {
+        round(&self.shop, false).await;
+        let after = round_about(&self.shop, self.voucher).await;
+        after.of(self.voucher).assert_sound();
+        self.assert_length(3).await;
     }
 
     async fn assert_length(&self, waiting: i64) {
@@ -181,4 +191,23 @@ async fn a_waiter_who_has_left_for_the_ledger_leaves_the_gate(site: Site) {
     queue.assert_mends(&[(order, "waiter_unknown")]).await;
     queue.assert_length(2).await;
     queue.assert_served(&queue.waiting[1..]).await;
+}
+
+/// The count is right, and nobody asks about him.
+async fn whoever_waits_for_nothing_is_sent_away(site: Site) {
+    let queue = Queue::of(&site).await;
+    let (ghost, nobody) = (buyer(), buyer());
+    assert!(queue.gate.plant_ghost(queue.voucher, ghost, nobody).await);
+    queue.assert_length(4).await;
+    queue.assert_reloads().await;
+    queue.assert_served(&queue.waiting).await;
+}
+
+/// He has the turn of the first in line, and with it what that one waits for.
+async fn two_who_wait_for_one_order_are_one(site: Site) {
+    let queue = Queue::of(&site).await;
+    let (first, _) = queue.waiting[0];
+    assert!(queue.gate.plant_ghost(queue.voucher, buyer(), first).await);
+    queue.assert_reloads().await;
+    queue.assert_served(&queue.waiting).await;
 }
