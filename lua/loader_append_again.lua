@@ -1,6 +1,5 @@
 -- Appends holders and seats that are in neither ledger nor stream to the stream again, the seats
--- with the turns they had. Those that were decided by an entry
--- which stands in the stream are skipped.
+-- with the turns they had. Those that were decided by an entry which stands in the stream are skipped.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash
