@@ -244,6 +244,7 @@ pub const ROWS: &[Required] = &[
         fault: "SIGKILL of the sweep between COMMIT and relay; the relay runs twice, by two nodes",
         promises: "I5 I7",
         tests: &[
+            "faults::released::f24_killed_between_an_expiry_and_its_relay",
             "repairs::crash::release::an_expiry_by_the_sweep",
             "repairs::crash::relay::a_relay_of_updates",
             "order_life::telling::two_relays_at_once_publish_everything",
@@ -256,9 +257,10 @@ pub const ROWS: &[Required] = &[
     },
     Required {
         row: "F25",
-        fault: "the head of the list is promoted and never pays, leaves, or cancels",
+        fault: "the head of the list is promoted and never pays, has bought elsewhere, leaves, or cancels",
         promises: "I3 I7",
         tests: &[
+            "faults::released::f25_the_head_has_bought_elsewhere",
             "acceptance::turns::a_silent_head_delays_the_next_by_its_window",
             "acceptance::turns::whoever_left_is_passed_over",
             "repairs::crash::promote::a_promotion",
