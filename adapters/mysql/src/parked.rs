@@ -34,7 +34,9 @@ words!(
 macro_rules! select_parked {
     () => {
         "SELECT p.id, p.partition_id, p.epoch, p.seq, p.entry_ms, p.entry_no, p.voucher_id, \
-         p.units, p.payload, p.reason, p.state, p.discarded_because, p.created_at \
+         p.units, p.unheld_units, \
+         EXISTS (SELECT 1 FROM voucher_stock s WHERE s.voucher_id = p.voucher_id) AS has_stock, \
+         p.payload, p.reason, p.state, p.discarded_because, p.created_at \
          FROM parked_messages p "
     };
 }
@@ -45,6 +47,10 @@ struct Row {
     message: ParkedMessage,
     epoch: Epoch,
     sequence: Sequence,
+    /// What was taken out of the stock for it.
+    held: u32,
+    /// What the gate took for it while the ledger had no stock of its voucher.
+    unheld: u32,
     /// `None` for an entry that could not be read, unless it names one.
     decision: Option<Decision>,
 }
@@ -59,6 +65,7 @@ fn row(row: &MySqlRow) -> Result<Row, Trouble> {
             (Some(decision), payload, detail)
         }
     };
+    let (held, unheld): (u32, u32) = (get(row, "units")?, get(row, "unheld_units")?);
     let message = ParkedMessage {
         id: get(row, "id")?,
         partition: PartitionId::new(get(row, "partition_id")?),
@@ -67,7 +74,7 @@ fn row(row: &MySqlRow) -> Result<Row, Trouble> {
             counter: get(row, "entry_no")?,
         },
         voucher: get::<Option<u64>>(row, "voucher_id")?.map(VoucherId::new),
-        units: get(row, "units")?,
+        units: held + if get(row, "has_stock")? { unheld } else { 0 },
         claim: decision.as_ref().and_then(granted).cloned(),
         raw,
         reason,
@@ -79,6 +86,8 @@ fn row(row: &MySqlRow) -> Result<Row, Trouble> {
         message,
         epoch: Epoch::new(get(row, "epoch")?),
         sequence: Sequence::new(get(row, "seq")?),
+        held,
+        unheld,
         decision,
     })
 }

@@ -29,8 +29,7 @@ const WAITING: &str = "SELECT id, user_id, quantity, ticket, idempotency_key FRO
      WHERE voucher_id = ? AND status = 'waiting' ORDER BY ticket";
 const KEYS: &str = "SELECT id, user_id, quantity, ticket, idempotency_key FROM orders \
      WHERE voucher_id = ? AND idempotency_key IS NOT NULL";
-const PARKED: &str =
-    "SELECT payload FROM parked_messages WHERE voucher_id = ? AND state = 'parked' ORDER BY id";
+const PARKED: &str = "SELECT payload, unheld_units FROM parked_messages WHERE voucher_id = ? AND state = 'parked' ORDER BY id";
 
 /// Everything the gate needs about a sale.
 pub(crate) async fn sale(store: &Store, voucher: VoucherId) -> Result<Option<SaleSnapshot>, Fault> {
@@ -50,11 +49,15 @@ async fn read_sale(session: &mut Session, id: VoucherId) -> Result<Option<SaleSn
     let mut keys = each(&session.rows(of(KEYS)).await?, key_use)?;
     let parked = session.rows(of(PARKED)).await?;
     session.rollback().await?;
+    let unheld = parked
+        .iter()
+        .map(|row| get::<u32>(row, "unheld_units"))
+        .sum::<Result<u32, Trouble>>()?;
     add_parked(&parked, &mut holders, &mut seats, &mut keys)?;
     Ok(Some(SaleSnapshot {
         sale: OpenSale {
             terms: voucher.sale_terms(),
-            free: voucher.stock_units,
+            free: voucher.stock_units.saturating_sub(unheld),
             version: voucher.version,
             applied: head.applied,
         },
@@ -218,12 +221,15 @@ async fn read_tally(
               WHERE voucher_id = ? AND status = 'paid') AS paid, \
            (SELECT CAST(COALESCE(SUM(units), 0) AS UNSIGNED) FROM parked_messages \
               WHERE voucher_id = ? AND state = 'parked') AS parked, \
+           (SELECT CAST(COALESCE(SUM(unheld_units), 0) AS UNSIGNED) FROM parked_messages \
+              WHERE voucher_id = ? AND state = 'parked') AS unheld, \
            (SELECT CAST(COALESCE(SUM(units_returned), 0) AS UNSIGNED) FROM gate_updates \
               WHERE voucher_id = ? AND version > ?) AS returned";
     let Some((voucher, head)) = voucher_at_head(session, id).await? else {
         return Ok(None);
     };
     let sums = statement(SUMS)
+        .bind(id.get())
         .bind(id.get())
         .bind(id.get())
         .bind(id.get())
@@ -236,10 +242,11 @@ async fn read_tally(
         let units: u64 = get(&sums, column)?;
         u32::try_from(units).map_err(|_| Trouble::broken(format!("{column} is out of range")))
     };
+    let unheld = units("unheld")?;
     Ok(Some(LedgerTally {
         total: voucher.total_units,
-        stock: voucher.stock_units,
-        parked: units("parked")?,
+        stock: voucher.stock_units.saturating_sub(unheld),
+        parked: units("parked")?.saturating_add(unheld),
         awaiting_payment: units("awaiting_payment")?,
         paid: units("paid")?,
         version: voucher.version,

@@ -48,7 +48,8 @@ pub struct NewVoucher {
 pub struct LedgerTally {
     /// Units the sale has in all.
     pub total: u32,
-    /// Units in no live order and not parked.
+    /// Units in no live order and not parked, of a voucher that was missing while the gate took them
+    /// neither.
     pub stock: u32,
     /// Units of parked messages.
     pub parked: u32,

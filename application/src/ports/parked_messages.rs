@@ -17,7 +17,8 @@ pub struct ParkedMessage {
     pub entry: EntryId,
     /// Of which voucher, if that could be read.
     pub voucher: Option<VoucherId>,
-    /// Units of the ledger's stock that it holds until it is settled.
+    /// Units of the ledger's stock that it holds until it is settled. None while its voucher is not in
+    /// the ledger; once it is, those that the gate took.
     pub units: u32,
     /// The grant that it stands for, if it could be read.
     pub claim: Option<Claim>,

@@ -225,9 +225,11 @@ impl<'a> Desk<'a> {
             "I1 within the ledger: {tally:?}"
         );
         let stored = self.stored(voucher).await;
-        assert_eq!(
-            (stored.total_units, stored.stock_units),
-            (tally.total, tally.stock)
+        assert_eq!(stored.total_units, tally.total);
+        let last = tally.stock + tally.parked;
+        assert!(
+            (tally.stock..=last).contains(&stored.stock_units),
+            "but for what was parked while there was no stock: {stored:?}, {tally:?}"
         );
         tally
     }

@@ -3,14 +3,14 @@
 use futures::join;
 use seckill_application::ports::{AdjustmentState, ParkedReply, ParkedState};
 use seckill_domain::{
-    Claim, Decision, EventKind, GateChange, GateUpdate, OrderStatus, RejectReason, Stage,
+    Claim, Decision, EventKind, GateChange, GateUpdate, OrderStatus, RejectReason, Stage, Voucher,
 };
 
 use super::desk::{Desk, claim};
 use super::happenings::kinds;
 use super::parking::{
-    SETTLED, discard, impostor, list, newest, one_parked, parked, replay, state_of, unknown,
-    updates, withdrawal,
+    SETTLED, discard, impostor, list, missing_before, newest, one_parked, parked, replay, state_of,
+    unknown, updates, withdrawal,
 };
 use super::{LedgerHarness, promises};
 
@@ -24,6 +24,7 @@ promises! { parked_discards over dyn LedgerHarness:
     discarding_may_be_repeated,
     what_was_settled_one_way_is_not_settled_the_other,
     replaying_and_discarding_at_once_is_one_of_them,
+    what_a_missing_voucher_was_asked_for_is_released_once_it_is_there,
 }
 
 fn released(claim: &Claim, quantity: u32) -> GateChange {
@@ -184,4 +185,21 @@ async fn replaying_and_discarding_at_once_is_one_of_them(harness: &dyn LedgerHar
         let stock = if live { 3 } else { 5 };
         assert_eq!(desk.stock(&voucher).await, stock);
     }
+}
+
+async fn what_a_missing_voucher_was_asked_for_is_released_once_it_is_there(
+    harness: &dyn LedgerHarness,
+) {
+    let desk = Desk::at(harness);
+    let grant = |voucher: &Voucher| vec![Decision::Granted(claim(voucher, 1, 2))];
+    let (voucher, mut messages) = missing_before(&desk, 5, grant).await;
+    let message = messages.remove(0);
+    let claim = message.claim.clone().expect("a grant");
+    assert_eq!(discard(&desk, &message).await, SETTLED);
+    let tally = desk.tally(voucher.id).await;
+    assert_eq!((tally.stock, tally.parked), (5, 0));
+    let changes = updates(&desk, &voucher).await.remove(0).changes;
+    assert_eq!(changes, [released(&claim, 2)]);
+    assert_eq!(tally.units_returned_after, 2, "until the gate knows");
+    assert_eq!(desk.status(&claim).await, OrderStatus::Rejected);
 }

@@ -9,8 +9,8 @@ use seckill_domain::{
 use super::desk::{Desk, PAYMENT_WINDOW, claim, joining, terms};
 use super::happenings::kinds;
 use super::parking::{
-    SETTLED, UNFIT, discard, impostor, list, newest, one_parked, parked, parked_unreadable,
-    published_late, replay, state_of, updates, withdrawal,
+    SETTLED, UNFIT, discard, impostor, list, missing_before, newest, one_parked, parked,
+    parked_unreadable, published_late, replay, state_of, updates, withdrawal,
 };
 use super::{LedgerHarness, promises};
 
@@ -26,6 +26,7 @@ promises! { parked_replays over dyn LedgerHarness:
     stock_counts_for_a_replay,
     a_replayed_message_holds_nothing_any_more,
     of_many_replays_one_takes_units,
+    what_a_missing_voucher_was_asked_for_is_counted_once_it_is_there,
 }
 
 async fn what_cannot_be_read_cannot_be_replayed(harness: &dyn LedgerHarness) {
@@ -193,4 +194,33 @@ async fn of_many_replays_one_takes_units(harness: &dyn LedgerHarness) {
     assert_eq!(replays, [SETTLED; 5]);
     assert_eq!(desk.stock(&voucher).await, 3);
     assert_eq!(kinds(&desk, &claim).await.len(), 1);
+}
+
+async fn what_a_missing_voucher_was_asked_for_is_counted_once_it_is_there(
+    harness: &dyn LedgerHarness,
+) {
+    let desk = Desk::at(harness);
+    let both = |voucher: &Voucher| {
+        let claims = [claim(voucher, 1, 2), claim(voucher, 2, 1)];
+        let joined = joining(&claim(voucher, 3, 1), 5);
+        let granted = claims.map(Decision::Granted);
+        granted.into_iter().chain([joined]).collect()
+    };
+    let (voucher, messages) = missing_before(&desk, 5, both).await;
+    let units: Vec<u32> = messages.iter().map(|message| message.units).collect();
+    assert_eq!(units, [2, 1, 0]);
+    let units = async || {
+        let tally = desk.tally(voucher.id).await;
+        let free = desk.snapshot(voucher.id).await.sale.free;
+        assert_eq!(free, tally.stock, "what the gate may give is what is left");
+        (tally.stock, tally.parked, tally.awaiting_payment)
+    };
+    assert_eq!(units().await, (2, 3, 0));
+    desk.granted(&voucher, 4, 2).await;
+    assert_eq!(units().await, (0, 3, 2));
+    for (message, expected) in messages.iter().zip([(0, 1, 4), (0, 0, 5), (0, 0, 5)]) {
+        assert_eq!(replay(&desk, message).await, SETTLED);
+        assert_eq!(units().await, expected);
+    }
+    assert_eq!(updates(&desk, &voucher).await, [], "the gate has all of it");
 }

@@ -57,6 +57,29 @@ pub(super) async fn published_late(
     (voucher, messages)
 }
 
+/// A voucher that was not in the ledger when these claims came, and is on sale since.
+pub(super) async fn missing_before(
+    desk: &Desk<'_>,
+    units: u32,
+    decisions: impl Fn(&Voucher) -> Vec<Decision>,
+) -> (Voucher, Vec<ParkedMessage>) {
+    let before = desk.voucher(1, 1).await;
+    let missing = Voucher {
+        id: VoucherId::new(before.id.get() + 1),
+        ..before
+    };
+    for decision in decisions(&missing) {
+        let message = parked(desk, decision).await;
+        let known = (message.reason, message.units);
+        assert_eq!(known, (ParkReason::UnknownVoucher, 0), "of no stock yet");
+    }
+    let voucher = desk.voucher(units, 2).await;
+    assert_eq!(voucher.id, missing.id);
+    let mut messages = list(desk, true).await;
+    messages.reverse();
+    (voucher, messages)
+}
+
 /// One whose grant is parked.
 pub(super) async fn one_parked(desk: &Desk<'_>) -> (Voucher, ParkedMessage, Claim) {
     let grant = |voucher: &Voucher| vec![Decision::Granted(claim(voucher, 1, 2))];

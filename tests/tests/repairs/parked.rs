@@ -7,16 +7,20 @@ use std::time::Duration;
 use futures::join;
 use seckill_domain::invariants;
 use seckill_domain::{OrderId, PartitionId, VoucherId};
-use seckill_tests::harness::{Call, Gate, Offer, Reply, Shop, Site, audit, buyer, eventually};
+use seckill_tests::harness::{
+    Call, Gate, Ledger, Offer, Reply, Shop, Site, audit, buyer, eventually,
+};
 use seckill_tests::matrix::Row;
 use serde_json::{Value, json};
 
 use crate::on_own_stores;
+use crate::reports::round_about;
 
 on_own_stores!(
     what_cannot_be_applied_is_discarded,
     what_came_too_early_is_replayed,
     what_cannot_be_read_is_parked_with_what_it_names,
+    what_came_while_the_rows_were_gone_is_counted_when_they_are_back,
 );
 
 const PATH: &str = "/v1/admin/parked-messages";
@@ -232,4 +236,89 @@ async fn what_came_too_early_is_replayed(site: Site) {
     assert_eq!((balance.tally.paid, balance.tally.free), (1, 9));
     let verdict = audit(&shop, shop.history(), &[voucher], Some(&ledger)).await;
     row.held_with_rejections(&verdict);
+}
+
+/// Somebody deletes a voucher's rows while it sells, and puts them back from a copy. What was sold
+/// meanwhile is in no order, and its units are not for sale again.
+async fn what_came_while_the_rows_were_gone_is_counted_when_they_are_back(site: Site) {
+    let process = site.start().await;
+    let shop = process.shop();
+    let (gate, ledger) = (site.gate().await, site.ledger().await);
+    let voucher = shop.sell(&Offer::of(10)).await;
+    let rows = VoucherRows::of(&ledger, voucher);
+    rows.take_away().await;
+    let mut bought = Vec::new();
+    for who in std::iter::repeat_with(buyer).take(4) {
+        bought.push((who, shop.buy(voucher, who).await.expect_granted()));
+    }
+    let mut messages = waiting(&shop, 4).await;
+    assert!(messages.iter().all(|it| it["units"] == 0), "{messages:?}");
+    rows.put_back().await;
+    messages = waiting(&shop, 4).await;
+    assert!(messages.iter().all(|it| it["units"] == 1), "{messages:?}");
+    let parked = async |shop: &Shop| {
+        let tally = shop.balanced(voucher).await.tally;
+        (tally.free, tally.parked, tally.awaiting_payment)
+    };
+    assert_eq!(parked(&shop).await, (6, 4, 0));
+    let round = round_about(&shop, voucher).await;
+    round.of(voucher).assert_sound();
+    assert_eq!(round.repair_count, 0, "nothing was wrong with the gate");
+    gate.flush_all().await;
+    shop.buy_settled(voucher, buyer()).await;
+    assert_eq!(parked(&shop).await, (5, 4, 1), "a sale loaded anew");
+    for message in &messages[1..] {
+        replay(&shop, id(message)).await.assert_status(200);
+    }
+    discard(&shop, id(&messages[0]), "one of them")
+        .await
+        .assert_status(200);
+    assert_eq!(parked(&shop).await, (6, 0, 4));
+    let discarded = messages[0]["order_id"].as_str().expect("an order id");
+    for (who, order) in bought {
+        let seen = shop.order(order, who).await;
+        let is_discarded = order.to_string() == discarded;
+        let expected = if is_discarded {
+            "rejected"
+        } else {
+            "pending_payment"
+        };
+        assert_eq!(seen.word("status"), expected);
+    }
+    let verdict = audit(&shop, shop.history(), &[voucher], Some(&ledger)).await;
+    assert_eq!(verdict.assert_holds().rejected.len(), 1);
+}
+
+/// The rows that make a voucher of the ledger, and a copy.
+struct VoucherRows<'l> {
+    ledger: &'l Ledger,
+    voucher: u64,
+}
+
+impl<'l> VoucherRows<'l> {
+    fn of(ledger: &'l Ledger, voucher: VoucherId) -> Self {
+        let voucher = voucher.get();
+        Self { ledger, voucher }
+    }
+
+    async fn take_away(&self) {
+        for statement in [
+            "CREATE TABLE kept_vouchers AS SELECT * FROM vouchers WHERE id = ?",
+            "CREATE TABLE kept_stock AS SELECT * FROM voucher_stock WHERE voucher_id = ?",
+            "DELETE FROM gate_updates WHERE voucher_id = ?",
+            "DELETE FROM voucher_stock WHERE voucher_id = ?",
+            "DELETE FROM vouchers WHERE id = ?",
+        ] {
+            self.ledger.change(statement, self.voucher).await;
+        }
+    }
+
+    async fn put_back(&self) {
+        for statement in [
+            "INSERT INTO vouchers SELECT * FROM kept_vouchers WHERE id = ?",
+            "INSERT INTO voucher_stock SELECT * FROM kept_stock WHERE voucher_id = ?",
+        ] {
+            self.ledger.change(statement, self.voucher).await;
+        }
+    }
 }

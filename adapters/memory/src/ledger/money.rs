@@ -62,7 +62,9 @@ impl MoneyMovements for MemoryLedger {
         at_most(REFUNDS, limit, REFUNDS_MAX)?;
         self.read(REFUNDS, |book, _| {
             let found = book.money.refunds.range(..before.unwrap_or(u64::MAX)).rev();
-            page(found.map(|(_, refund)| refund), limit, |refund| refund.id)
+            page(found.map(|(_, refund)| refund.clone()), limit, |refund| {
+                refund.id
+            })
         })
     }
 

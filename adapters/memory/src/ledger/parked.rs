@@ -37,6 +37,8 @@ pub(super) struct Parked {
 pub(super) struct ParkedRow {
     message: ParkedMessage,
     decision: Option<(Sequence, Decision)>,
+    /// What the gate took for it while the ledger had no stock of its voucher.
+    unheld: u32,
 }
 
 /// A message that has no number yet.
@@ -49,6 +51,7 @@ pub(super) struct NewParked {
     pub(super) reason: ParkReason,
     pub(super) detail: String,
     pub(super) units: u32,
+    pub(super) unheld: u32,
     pub(super) at: Timestamp,
 }
 
@@ -73,8 +76,12 @@ impl Parked {
             state: ParkedState::Parked,
             parked_at: new.at,
         };
-        let decision = new.decision;
-        self.rows.insert(id, ParkedRow { message, decision });
+        let row = ParkedRow {
+            message,
+            decision: new.decision,
+            unheld: new.unheld,
+        };
+        self.rows.insert(id, row);
     }
 
     fn settle(&mut self, id: u64, state: ParkedState) {
@@ -111,8 +118,25 @@ impl ParkedRow {
         self.message.state == ParkedState::Parked
     }
 
-    pub(super) fn units(&self) -> u32 {
+    /// What was taken out of the stock for it.
+    pub(super) fn held(&self) -> u32 {
         self.message.units
+    }
+
+    pub(super) fn unheld(&self) -> u32 {
+        self.unheld
+    }
+
+    /// The message as it is by now: of a voucher that is there, it holds what it could not before.
+    fn seen(&self, book: &Book) -> ParkedMessage {
+        let mut message = self.message.clone();
+        if message
+            .voucher
+            .is_some_and(|it| book.vouchers.contains_key(&it))
+        {
+            message.units += self.unheld;
+        }
+        message
     }
 
     pub(super) fn decided_at(&self) -> Timestamp {
@@ -146,7 +170,7 @@ impl ParkedMessages for MemoryLedger {
             let rows = book.parked.rows.range(..before.unwrap_or(u64::MAX)).rev();
             let found = rows
                 .filter(|(_, row)| !waiting || row.waits())
-                .map(|(_, row)| &row.message);
+                .map(|(_, row)| row.seen(book));
             page(found, limit, |message| message.id)
         })
     }
@@ -240,12 +264,12 @@ impl Book {
 }
 
 impl Settlement<'_> {
-    /// Puts the units that a message holds back into the stock.
+    /// Puts the units that were taken out of the stock for a message back.
     fn give_back(&mut self, row: &ParkedRow) {
         let voucher = row.message.voucher;
         let voucher = voucher.and_then(|id| self.changes.voucher_mut(self.book, id));
         if let Some(voucher) = voucher {
-            voucher.stock_units += row.units();
+            voucher.stock_units += row.held();
         }
     }
 
@@ -255,7 +279,7 @@ impl Settlement<'_> {
         let Some(decision) = row.decision() else {
             return;
         };
-        let units = row.units();
+        let units = row.held() + row.unheld();
         let released = match decision {
             Decision::Withdrawn { adjustment, .. } => {
                 let refused = AdjustmentState::Refused;

@@ -50,7 +50,7 @@ impl Ledger for MemoryLedger {
                 .rev()
                 .map(|(_, voucher)| voucher)
                 .filter(|voucher| passes(filter, voucher, now));
-            page(found, limit, |voucher| voucher.id.get())
+            page(found.cloned(), limit, |voucher| voucher.id.get())
         })
     }
 
@@ -97,7 +97,7 @@ impl Ledger for MemoryLedger {
                 .range((Bound::Included((buyer, OrderId::new(0))), end))
                 .rev()
                 .filter_map(|(_, id)| book.orders.get(id));
-            page(found, limit, |order| order.id.get())
+            page(found.cloned(), limit, |order| order.id.get())
         })
     }
 
@@ -143,15 +143,16 @@ impl Ledger for MemoryLedger {
                     _ => {}
                 }
             }
-            let parked = book.parked.of_voucher(voucher);
+            let parked = || book.parked.of_voucher(voucher);
+            let unheld: u32 = parked().map(ParkedRow::unheld).sum();
             let newer = book.outbox.get(&voucher).into_iter().flat_map(|updates| {
                 let newer = updates.range(gate_version.next()..);
                 newer.map(|(_, (_, update))| u64::from(update.units_returned()))
             });
             Some(LedgerTally {
                 total: row.total_units,
-                stock: row.stock_units,
-                parked: parked.map(ParkedRow::units).sum(),
+                stock: row.stock_units.saturating_sub(unheld),
+                parked: parked().map(ParkedRow::held).sum::<u32>() + unheld,
                 awaiting_payment,
                 paid,
                 version: row.version,
@@ -242,12 +243,12 @@ fn passes(filter: VoucherFilter, voucher: &Voucher, now: Timestamp) -> bool {
 }
 
 /// The first `limit` of what was found, and where the next page starts.
-pub(super) fn page<'a, T: Clone + 'a>(
-    mut found: impl Iterator<Item = &'a T>,
+pub(super) fn page<T>(
+    mut found: impl Iterator<Item = T>,
     limit: usize,
     id: impl Fn(&T) -> u64,
 ) -> Page<T> {
-    let items: Vec<T> = found.by_ref().take(limit).cloned().collect();
+    let items: Vec<T> = found.by_ref().take(limit).collect();
     let more = found.next().is_some();
     let next = items.last().filter(|_| more).map(id);
     Page { items, next }

@@ -178,7 +178,7 @@ impl Reconciliations for MemoryLedger {
         self.read(REPORTS, |book, _| {
             let older = |report: &&Report| before.is_none_or(|before| report.id < before);
             let found = book.reports.iter().rev().filter(older);
-            page(found, limit, |report| report.id)
+            page(found.cloned(), limit, |report| report.id)
         })
     }
 }

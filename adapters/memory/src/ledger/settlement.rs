@@ -314,7 +314,8 @@ impl Settlement<'_> {
         taken: Option<Taken>,
     ) -> Verdict {
         let named = taken.and_then(|taken| Some((taken.first, body.named.clone()?)));
-        let units = named.as_ref().map_or(0, |(_, named)| self.set_aside(named));
+        let aside = named.as_ref().map(|(_, named)| self.set_aside(named));
+        let (units, unheld) = aside.unwrap_or_default();
         self.changes.parked.push(NewParked {
             partition: self.partition,
             entry,
@@ -323,6 +324,7 @@ impl Settlement<'_> {
             reason: ParkReason::Unreadable,
             detail: body.reason.clone(),
             units,
+            unheld,
             at: self.now,
         });
         Verdict::Parked(ParkReason::Unreadable)
@@ -333,21 +335,22 @@ impl Settlement<'_> {
         self.park(item, ParkReason::UnknownVoucher, detail)
     }
 
-    /// Takes the units of a decision out of the stock, as far as there are any. Returns how many.
-    fn set_aside(&mut self, decision: &Decision) -> u32 {
+    /// Takes the units of a decision out of the stock, as far as there are any. Returns how many, and
+    /// how many there was no stock for: all of a voucher that is not there.
+    fn set_aside(&mut self, decision: &Decision) -> (u32, u32) {
         let taken = decision.units_taken();
         let voucher = self.changes.voucher_mut(self.book, decision.voucher());
-        voucher.map_or(0, |voucher| {
+        voucher.map_or((0, taken), |voucher| {
             let units = taken.min(voucher.stock_units);
             voucher.stock_units -= units;
-            units
+            (units, 0)
         })
     }
 
     /// Puts a decision aside. The units that the gate took for it leave the stock, as far as there
     /// is any.
     fn park(&mut self, item: Item<'_>, reason: ParkReason, detail: &str) -> Verdict {
-        let units = self.set_aside(item.decision);
+        let (units, unheld) = self.set_aside(item.decision);
         self.changes.parked.push(NewParked {
             partition: self.partition,
             entry: item.entry,
@@ -356,6 +359,7 @@ impl Settlement<'_> {
             reason,
             detail: detail.to_owned(),
             units,
+            unheld,
             at: self.now,
         });
         Verdict::Parked(reason)

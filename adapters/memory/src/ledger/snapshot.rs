@@ -9,6 +9,7 @@ use seckill_domain::{
 };
 
 use super::book::Book;
+use super::parked::ParkedRow;
 
 /// The snapshot of a voucher in this partition; `None` if it is unknown.
 pub(super) fn of(book: &Book, voucher: VoucherId, partition: PartitionId) -> Option<SaleSnapshot> {
@@ -17,15 +18,16 @@ pub(super) fn of(book: &Book, voucher: VoucherId, partition: PartitionId) -> Opt
     for order in book.orders_of(voucher) {
         collect(&mut all, order);
     }
-    let parked = book.parked.of_voucher(voucher);
-    for (claim, first) in parked.filter_map(|it| granted(it.decision()?)) {
+    let parked = || book.parked.of_voucher(voucher);
+    let unheld: u32 = parked().map(ParkedRow::unheld).sum();
+    for (claim, first) in parked().filter_map(|it| granted(it.decision()?)) {
         collect_parked(&mut all, claim, first);
     }
     all.seats.sort_unstable_by_key(|seat| seat.ticket);
     Some(SaleSnapshot {
         sale: OpenSale {
             terms: row.sale_terms(),
-            free: row.stock_units,
+            free: row.stock_units.saturating_sub(unheld),
             version: row.version,
             applied: book.head(partition).applied,
         },

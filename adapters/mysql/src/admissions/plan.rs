@@ -59,7 +59,10 @@ pub(super) struct Park {
     pub(super) counter: u64,
     pub(super) voucher: Option<u64>,
     pub(super) order: Option<u64>,
+    /// Taken out of the stock.
     pub(super) units: u64,
+    /// Taken at the gate, while there is no stock to take them out of.
+    pub(super) unheld: u32,
     pub(super) reason: &'static str,
     pub(super) payload: String,
 }

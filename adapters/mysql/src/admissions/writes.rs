@@ -249,10 +249,10 @@ async fn park(
     parked: &[Park],
 ) -> Result<bool, Trouble> {
     const SQL: &str = "INSERT INTO parked_messages \
-           (partition_id, epoch, seq, entry_ms, entry_no, voucher_id, order_id, units, reason, \
-            payload, state, created_at, updated_at) \
+           (partition_id, epoch, seq, entry_ms, entry_no, voucher_id, order_id, units, unheld_units, \
+            reason, payload, state, created_at, updated_at) \
          SELECT ?, ?, new.seq, new.millis, new.counter, new.voucher, new.claimed, new.units, \
-            new.reason, new.payload, 'parked', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) \
+            new.unheld, new.reason, new.payload, 'parked', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) \
          FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
              seq BIGINT UNSIGNED PATH '$[0]', \
              millis BIGINT UNSIGNED PATH '$[1]', \
@@ -260,8 +260,9 @@ async fn park(
              voucher BIGINT UNSIGNED PATH '$[3]', \
              claimed BIGINT UNSIGNED PATH '$[4]', \
              units INT UNSIGNED PATH '$[5]', \
-             reason VARCHAR(16) CHARACTER SET ascii PATH '$[6]', \
-             payload TEXT CHARACTER SET utf8mb4 PATH '$[7]')) new \
+             unheld INT UNSIGNED PATH '$[6]', \
+             reason VARCHAR(16) CHARACTER SET ascii PATH '$[7]', \
+             payload TEXT CHARACTER SET utf8mb4 PATH '$[8]')) new \
          ON DUPLICATE KEY UPDATE parked_messages.id = parked_messages.id";
     let insert = || statement(SQL).bind(partition.get()).bind(epoch.get());
     let rows = parked.iter().map(|new| {
@@ -272,6 +273,7 @@ async fn park(
             new.voucher,
             new.order,
             new.units,
+            new.unheld,
             new.reason,
             new.payload.as_str(),
         )

@@ -52,16 +52,16 @@ async fn work(
 }
 
 /// Ends what the message is about, and has the gate release just as many units as the ledger had
-/// put aside for it.
+/// put aside, or counted off its stock, for it.
 async fn give_in(session: &mut Session, row: &Row) -> Result<(), Trouble> {
     let Some(decision) = &row.decision else {
         return Ok(());
     };
-    let units = row.message.units;
+    let units = row.held + row.unheld;
     let voucher = decision.voucher();
     match decision {
         Decision::Withdrawn { adjustment, .. } => {
-            release(session, voucher, GateChange::AddUnits { units }, units).await?;
+            release(session, voucher, GateChange::AddUnits { units }, row.held).await?;
             refuse(session, *adjustment).await
         }
         other => {
@@ -76,7 +76,7 @@ async fn give_in(session: &mut Session, row: &Row) -> Result<(), Trouble> {
                         buyer: claim.buyer,
                         quantity: units,
                     };
-                    release(session, voucher, change, units).await
+                    release(session, voucher, change, row.held).await
                 }
                 None => give_back(session, row).await,
             }

@@ -44,8 +44,7 @@ async fn work(session: &mut Session, id: u64) -> Result<Result<(), ParkedReply>,
     let Some(items) = items(&row) else {
         return Ok(Err(ParkedReply::StillUnfit(ParkReason::Unreadable)));
     };
-    let units = row.message.units;
-    let plan = admissions::judge_again(session, &items, units).await?;
+    let plan = admissions::judge_again(session, &items, row.held).await?;
     match plan.verdict() {
         Verdict::Confirmed | Verdict::AlreadyThere => {}
         Verdict::Parked(reason) => return Ok(Err(ParkedReply::StillUnfit(reason))),

@@ -21,10 +21,10 @@ pub(super) async fn lock(session: &mut Session, id: u64) -> Result<Option<Row>, 
     message.as_ref().map(row).transpose()
 }
 
-/// Puts the units that a message holds back into the stock. The voucher's row is locked by now.
+/// Puts the units that were taken out of the stock for a message back. The voucher's row is locked by now.
 pub(super) async fn give_back(session: &mut Session, row: &Row) -> Result<(), Trouble> {
     const SQL: &str = "UPDATE voucher_stock SET stock_units = stock_units + ? WHERE voucher_id = ?";
-    let (Some(voucher), units @ 1..) = (row.message.voucher, row.message.units) else {
+    let (Some(voucher), units @ 1..) = (row.message.voucher, row.held) else {
         return Ok(());
     };
     let update = statement(SQL).bind(units).bind(voucher.get());

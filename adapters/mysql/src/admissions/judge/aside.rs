@@ -29,6 +29,7 @@ impl Judge<'_> {
             voucher: None,
             order: None,
             units: 0,
+            unheld: 0,
             reason: park_word(reason),
             payload: wire::write_unreadable(body, None)?,
         });
@@ -45,7 +46,8 @@ impl Judge<'_> {
         Ok(self.put_aside(place, decision, reason, payload))
     }
 
-    /// Parks a decision. What it took is taken out of the stock, as far as there is any.
+    /// Parks a decision. What it took is taken out of the stock, as far as there is any; of a voucher
+    /// that is not there, once it is.
     fn put_aside(
         &mut self,
         (sequence, entry): Place,
@@ -54,9 +56,10 @@ impl Judge<'_> {
         payload: String,
     ) -> Verdict {
         let voucher = decision.voucher();
-        let mut units = 0;
+        let (mut units, mut unheld) = (0, decision.units_taken());
         if let Some(sale) = self.known.sales.get_mut(&voucher) {
-            units = sale.stock.min(decision.units_taken().into());
+            units = sale.stock.min(unheld.into());
+            unheld = 0;
             sale.stock -= units;
             add(&mut self.plan.takes, voucher, units);
         }
@@ -67,6 +70,7 @@ impl Judge<'_> {
             voucher: Some(voucher.get()),
             order: decision.claim().map(|claim| claim.order.get()),
             units,
+            unheld,
             reason: park_word(reason),
             payload,
         });
