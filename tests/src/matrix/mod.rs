@@ -28,14 +28,20 @@ pub struct Required {
     pub note: &'static str,
 }
 
-/// The row that lists a test of this name, and how it lists it.
+/// The row that lists the test of this name, and how it lists it. A listed name has the target in
+/// front, and may leave out modules that only say on which stack a scenario is stamped.
 fn listing(test: &str) -> Option<(&'static Required, &'static str)> {
-    let name = test.rsplit("::").next()?;
     ROWS.iter().find_map(|required| {
-        let is_it = |listed: &&&str| listed.rsplit("::").next() == Some(name);
-        let listed = required.tests.iter().find(is_it)?;
-        Some((required, *listed))
+        let listed = required.tests.iter().find(|listed| is_listed(listed, test));
+        Some((required, *listed?))
     })
+}
+
+fn is_listed(listed: &str, test: &str) -> bool {
+    let mut there = test.split("::");
+    let mut named = listed.split("::").skip(1);
+    let ends_alike = listed.rsplit("::").next() == test.rsplit("::").next();
+    ends_alike && named.all(|piece| there.any(|module| module == piece))
 }
 
 /// The row that a test of the target `faults` is named after: `f07_…` drives F7.
@@ -44,4 +50,20 @@ pub fn named_after(test: &str) -> Option<&'static Required> {
     let number = name.strip_prefix('f')?.split('_').next()?;
     let row = format!("F{}", number.trim_start_matches('0'));
     ROWS.iter().find(|required| required.row == row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_listed;
+
+    #[test]
+    fn a_test_is_listed_by_what_tells_it_from_others() {
+        let listed = "repairs::crash::relay::servers::every_scene";
+        assert!(is_listed(listed, "crash::relay::servers::every_scene"));
+        assert!(!is_listed(listed, "crash::release::servers::every_scene"));
+        let short = "repairs::crash::relay::a_grant";
+        assert!(is_listed(short, "crash::relay::memory::a_grant"));
+        assert!(!is_listed(short, "crash::relay::memory::a_grant_of_two"));
+        assert!(!is_listed(short, "relay::crash::a_grant"));
+    }
 }

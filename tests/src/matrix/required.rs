@@ -30,6 +30,7 @@ pub const ROWS: &[Required] = &[
         tests: &[
             "faults::steps::f03_killed_between_read_and_begin",
             "repairs::crash::relay::a_grant",
+            "repairs::crash::relay::servers::every_scene_of_this_room",
         ],
         controls: &["an_entry_is_acknowledged_after_the_commit"],
         note: "",
@@ -247,6 +248,7 @@ pub const ROWS: &[Required] = &[
             "faults::released::f24_killed_between_an_expiry_and_its_relay",
             "repairs::crash::release::an_expiry_by_the_sweep",
             "repairs::crash::relay::a_relay_of_updates",
+            "repairs::crash::release::servers::every_scene_of_this_room",
             "order_life::telling::two_relays_at_once_publish_everything",
         ],
         controls: &[
@@ -264,6 +266,7 @@ pub const ROWS: &[Required] = &[
             "acceptance::turns::a_silent_head_delays_the_next_by_its_window",
             "acceptance::turns::whoever_left_is_passed_over",
             "repairs::crash::promote::a_promotion",
+            "repairs::crash::promote::servers::every_scene_of_this_room",
         ],
         controls: &["a_freed_unit_is_the_heads_in_the_script_that_frees_it"],
         note: "",

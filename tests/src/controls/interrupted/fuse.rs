@@ -25,8 +25,19 @@ pub enum Cut {
 pub struct Fuse {
     cut: Cut,
     calls: AtomicUsize,
+    /// Calls that were begun and have not returned.
+    under_way: AtomicUsize,
     stopped_at: OnceLock<&'static str>,
     stopped: Notify,
+}
+
+/// One call that is under way.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Fuse {
@@ -35,6 +46,7 @@ impl Fuse {
         Self {
             cut,
             calls: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
             stopped_at: OnceLock::new(),
             stopped: Notify::new(),
         }
@@ -43,9 +55,16 @@ impl Fuse {
     /// What the process does until it has done it, or stops: then it is dropped where it is, and
     /// there is no answer.
     pub async fn run<T>(&self, act: impl Future<Output = T>) -> Option<T> {
+        self.run_counting(act).await.ok()
+    }
+
+    /// The same; in the place of an answer, how many calls of the process were under way when it
+    /// stopped.
+    pub async fn run_counting<T>(&self, act: impl Future<Output = T>) -> Result<T, usize> {
         match select(pin!(act), pin!(self.stopped.notified())).await {
-            Either::Left((done, _)) => Some(done),
-            Either::Right(_) => None,
+            Either::Left((done, _)) => Ok(done),
+            // What is not done is dropped on return, and is still under way.
+            Either::Right(_) => Err(self.under_way.load(Ordering::SeqCst)),
         }
     }
 
@@ -56,6 +75,8 @@ impl Fuse {
 
     pub(super) async fn call<T>(&self, name: &'static str, call: impl Future<Output = T>) -> T {
         let turn = self.calls.fetch_add(1, Ordering::SeqCst);
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        let _under_way = UnderWay(&self.under_way);
         let is_here = self.cut == Cut::Before(turn) || self.cut == Cut::BeforeAny(name);
         if is_here || self.stopped_at().is_some() {
             self.stop(name).await;

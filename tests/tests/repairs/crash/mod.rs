@@ -61,13 +61,27 @@ trait Scene: Sized {
 /// More points than any scene has: a scene that never ends is broken.
 const POINTS_MAX: usize = 500;
 
+/// How often a process was stopped, and what it was at.
+#[derive(Default)]
+struct Stops {
+    points: usize,
+    /// Calls that were under way when it stopped, at most.
+    under_way: usize,
+}
+
+impl Stops {
+    /// In the row that lists the current test, if there is one.
+    fn fill(&self, row: Option<Row>) {
+        if let Some(mut row) = row {
+            row.struck("the process ends before or after a step", self.under_way);
+            row.ended(&format!("at each of {} points", self.points));
+        }
+    }
+}
+
 /// Stops the process at every point.
-async fn at_every_step<S: Scene>(ground: &Ground) {
-    let row = match ground {
-        Ground::Memory => Row::of_this_test(),
-        Ground::Servers { .. } => None,
-    };
-    let mut points = 0;
+async fn at_every_step<S: Scene>(ground: &Ground) -> Stops {
+    let mut stops = Stops::default();
     let sides: &[fn(usize) -> Cut] = match ground {
         Ground::Memory => &[Cut::Before, Cut::After],
         Ground::Servers { .. } => &[Cut::Before],
@@ -76,34 +90,33 @@ async fn at_every_step<S: Scene>(ground: &Ground) {
         let mut reached = BTreeSet::new();
         for turn in 0.. {
             assert!(turn < POINTS_MAX, "it never ends");
-            match play::<S>(ground, side(turn)).await {
-                Some(call) => reached.insert(call),
-                None => break,
+            let Some((call, under_way)) = play::<S>(ground, side(turn)).await else {
+                break;
             };
-            points += 1;
+            reached.insert(call);
+            stops.points += 1;
+            stops.under_way = stops.under_way.max(under_way);
         }
         for call in S::REACHES {
             assert!(reached.contains(call), "{call} is not among {reached:?}");
         }
     }
-    eprintln!("{points} points of {}", std::any::type_name::<S>());
-    if let Some(mut row) = row {
-        row.struck("the process ends before or after a step", points);
-        row.ended(&format!("at each of {points} points"));
-    }
+    let (points, scene) = (stops.points, std::any::type_name::<S>());
+    eprintln!("{points} points of {scene}");
+    stops
 }
 
-/// Plays a scene with the process stopped there. Returns the call at which it stopped; `None` if it
-/// got to the end.
-async fn play<S: Scene>(ground: &Ground, cut: Cut) -> Option<&'static str> {
+/// Plays a scene with the process stopped there. Returns the call at which it stopped, and how many
+/// were under way; `None` if it got to the end.
+async fn play<S: Scene>(ground: &Ground, cut: Cut) -> Option<(&'static str, usize)> {
     let place = ground.place();
     let scene = S::set(&place).await;
     let fuse = Arc::new(Fuse::at(cut));
     let process = place.doomed(&fuse);
-    let done = fuse.run(scene.act(&process)).await;
+    let done = fuse.run_counting(scene.act(&process)).await;
     drop(process);
     let stopped_at = fuse.stopped_at();
-    assert_eq!(done.is_none(), stopped_at.is_some(), "{cut:?}");
+    assert_eq!(done.is_err(), stopped_at.is_some(), "{cut:?}");
     let _told = OnPanic(format!(
         "{} stopped {cut:?} {stopped_at:?}",
         std::any::type_name::<S>()
@@ -127,7 +140,7 @@ async fn play<S: Scene>(ground: &Ground, cut: Cut) -> Option<&'static str> {
     scene.check(&next).await;
     story.assert_sound(&next).await;
     place.put_away(story.voucher()).await;
-    stopped_at
+    stopped_at.zip(done.err())
 }
 
 /// Whether the caller asks again before any worker has come by. The state before a call is the state
@@ -179,10 +192,26 @@ impl Drop for OnPanic {
 }
 
 /// Plays a scene on servers, if there are to be some.
-async fn at_every_step_on_servers<S: Scene>() {
-    if let Some(ground) = Ground::servers().await {
-        at_every_step::<S>(&ground).await;
-    }
+async fn at_every_step_on_servers<S: Scene>() -> Option<Stops> {
+    let ground = Ground::servers().await?;
+    Some(at_every_step::<S>(&ground).await)
+}
+
+/// What came of all scenes of a room, on servers; if there were none, nothing was driven.
+fn all_of_a_room(row: Option<Row>, scenes: &[Option<Stops>]) {
+    let played: Option<Vec<&Stops>> = scenes.iter().map(Option::as_ref).collect();
+    let Some(played) = played else {
+        if let Some(row) = row {
+            row.skipped("only memory was asked for");
+        }
+        return;
+    };
+    let most = played.iter().map(|stops| stops.under_way).max();
+    let all = Stops {
+        points: played.iter().map(|stops| stops.points).sum(),
+        under_way: most.unwrap_or(0),
+    };
+    all.fill(row);
 }
 
 /// Stamps scenes into tests: in memory one each; on servers, which take their time to have written
@@ -192,17 +221,25 @@ macro_rules! at_every_step {
         mod memory {
             $(#[tokio::test]
             async fn $name() {
+                let row = seckill_tests::matrix::Row::of_this_test();
                 let ground = crate::crash::ground::Ground::memory();
-                crate::crash::at_every_step::<super::$scene>(&ground).await;
+                crate::crash::at_every_step::<super::$scene>(&ground).await.fill(row);
             })+
         }
 
         mod servers {
+            use futures::FutureExt as _;
+            use futures::future::join_all;
+
             /// Stands for: several writes, one after the other: a crash between them loses the unit
             /// (2.23).
             #[tokio::test]
             async fn every_scene_of_this_room() {
-                futures::join!($(crate::crash::at_every_step_on_servers::<super::$scene>()),+);
+                let row = seckill_tests::matrix::Row::of_this_test();
+                let scenes = vec![
+                    $(crate::crash::at_every_step_on_servers::<super::$scene>().boxed_local()),+
+                ];
+                crate::crash::all_of_a_room(row, &join_all(scenes).await);
             }
         }
     };
