@@ -28,7 +28,8 @@ use crate::{Fault, ReadBalance, RelayUpdates, WantedSales};
 /// How a reconciliation runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReconcileScope {
-    /// Look at closed vouchers too, as long as they are not retired.
+    /// Look at all closed vouchers too, as long as they are not retired. Otherwise only at those whose
+    /// units do not add up.
     pub full: bool,
     /// Report only.
     pub dry_run: bool,
@@ -166,10 +167,18 @@ impl Reconcile {
 
     async fn scope(&self, scope: ReconcileScope) -> Result<Vec<VoucherId>, Fault> {
         let mut found = self.listed(VoucherFilter::OnSale).await?;
-        if scope.full {
-            found.extend(self.listed(VoucherFilter::Closing).await?);
+        for voucher in self.listed(VoucherFilter::Closing).await? {
+            if scope.full || self.is_disputed(voucher).await? {
+                found.push(voucher);
+            }
         }
         Ok(found)
+    }
+
+    /// Whether the units of a sale do not add up. It is not retired as long as they don't.
+    async fn is_disputed(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        let balance = self.balance.run(voucher).await?;
+        Ok(balance.is_some_and(|balance| !balance.holds))
     }
 
     async fn listed(&self, filter: VoucherFilter) -> Result<Vec<VoucherId>, Fault> {

@@ -9,7 +9,7 @@ use seckill_memory::Piece;
 
 use crate::world::{MINUTE, MS, Offer, PARTITION, World, buyer};
 
-const EVERY_MINUTE: ReconcileScope = ReconcileScope {
+pub(crate) const EVERY_MINUTE: ReconcileScope = ReconcileScope {
     full: false,
     dry_run: false,
 };
@@ -430,7 +430,7 @@ fn a_dry_run_reports_and_mends_nothing() {
 }
 
 #[test]
-fn closed_sales_are_looked_at_in_full_rounds_until_they_are_retired() {
+fn all_closed_sales_are_looked_at_in_full_rounds_until_they_are_retired() {
     let world = World::new();
     let voucher = world.sale(Offer::of(10));
     let order = world.bought(voucher, 1, 1);
