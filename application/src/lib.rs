@@ -4,6 +4,9 @@
 //! Architecture invariant: no runtime here. Nothing spawns, sleeps or reads a clock except through
 //! [`ports::Clock`], so a simulator can drive every use case with a clock of its own.
 
+// The simulation drives this: the order of a hash, which is new in each process, decides nothing.
+#![warn(clippy::iter_over_hash_type)]
+
 mod adjust_stock;
 mod balance;
 mod browse_vouchers;

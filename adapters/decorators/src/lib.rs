@@ -4,6 +4,9 @@
 //! itself answers, [`BatchedGate`] makes one call of many attempts, and [`SoldOutGate`] answers
 //! without a call what it knows the gate would.
 
+// The simulation drives this: the order of a hash, which is new in each process, decides nothing.
+#![warn(clippy::iter_over_hash_type)]
+
 mod batched_gate;
 mod forward;
 mod metered_gate;

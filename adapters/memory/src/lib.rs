@@ -6,6 +6,9 @@
 //! can drive it with a [`VirtualClock`]. No rule of a sale or an order is stated here: the domain
 //! decides, this crate remembers.
 
+// The simulation drives this: the order of a hash, which is new in each process, decides nothing.
+#![warn(clippy::iter_over_hash_type)]
+
 mod chaos;
 mod hot_path;
 mod ledger;

@@ -1,6 +1,6 @@
 //! Between the looks: the ledger applies what the gate had decided at the first.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use seckill_domain::{Epoch, PartitionId, Sequence};
@@ -27,9 +27,9 @@ impl Reconcile {
     pub(super) async fn reach_watermarks(
         &self,
         looks: &[Look],
-    ) -> Result<HashSet<PartitionId>, Fault> {
+    ) -> Result<BTreeSet<PartitionId>, Fault> {
         let suspected = looks.iter().filter(|look| !look.suspicions.is_empty());
-        let partitions: HashSet<PartitionId> = suspected
+        let partitions: BTreeSet<PartitionId> = suspected
             .map(|look| self.partitions.of(look.voucher))
             .collect();
         let mut watermarks = Vec::with_capacity(partitions.len());
@@ -47,7 +47,7 @@ impl Reconcile {
             }
         }
         let deadline = self.clock.monotonic() + PATIENCE;
-        let mut reached = HashSet::with_capacity(watermarks.len());
+        let mut reached = BTreeSet::new();
         for mark in watermarks {
             while !reached.contains(&mark.partition) {
                 if self.has_applied(&mark).await? {

@@ -1,5 +1,6 @@
 //! Many runs, on every core.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +29,8 @@ pub struct Found {
     pub failures: Vec<(u64, Violation)>,
     /// What happened in all of them together.
     pub coverage: Coverage,
+    /// The trace of each, in one number.
+    pub traces: BTreeMap<u64, u64>,
     /// How many ran.
     pub ran: u64,
     /// Polls of tasks.
@@ -78,14 +81,22 @@ impl Batch {
 impl Found {
     fn add(&mut self, seed: u64, outcome: Outcome) {
         self.ran += 1;
+        self.traces.insert(seed, outcome.trace.0);
         self.steps += outcome.steps;
         self.coverage.absorb(&outcome.coverage);
         self.failures.extend(outcome.violation.map(|it| (seed, it)));
     }
 
+    /// All traces in one number: another batch of these seeds has the same, on any machine.
+    pub fn sum(&self) -> u64 {
+        self.traces
+            .values()
+            .fold(0, |sum, trace| sum.rotate_left(1) ^ trace)
+    }
+
     /// How often each rule is what does not hold, in words.
     pub fn rules(&self) -> String {
-        let mut counts = std::collections::BTreeMap::new();
+        let mut counts = BTreeMap::new();
         for (_, violation) in &self.failures {
             *counts.entry(violation.rule).or_insert(0) += 1;
         }

@@ -64,7 +64,8 @@ fn one(seed: u64, bug: Option<Bug>) -> ExitCode {
 fn many(batch: &Batch) -> ExitCode {
     let found = batch.go();
     println!("{}", found.coverage);
-    println!("{} seeds, {} steps", found.ran, found.steps);
+    let (ran, steps, sum) = (found.ran, found.steps, found.sum());
+    println!("{ran} seeds, {steps} steps, traces {sum:016x}");
     verdict(&found.failures, None)
 }
 
