@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 
-use seckill_application::ports::{Lease, LeaseOwner, VoucherFilter};
+use seckill_application::ports::{Lease, LeaseOwner};
 use seckill_application::{ExpireOrders, Fault, OrderWriter, ReconcileScope, Step, WriterSettings};
 use seckill_domain::PartitionId;
 
-use crate::bug::Bug;
 use crate::coverage::Seen;
 use crate::node::Node;
 
@@ -43,12 +42,10 @@ pub(crate) fn start(node: &Arc<Node>) {
         node.relay.sweep().await.map(drop)
     });
     every(node, SECOND, |node| async move { node.upkeep.run().await });
-    if node.bug != Some(Bug::NoSweep) {
-        every(node, 500 * MS, |node| async move {
-            while node.expire.sweep().await? == ExpireOrders::BATCH_MAX {}
-            Ok(())
-        });
-    }
+    every(node, 500 * MS, |node| async move {
+        while node.expire.sweep().await? == ExpireOrders::BATCH_MAX {}
+        Ok(())
+    });
     every(node, Duration::ZERO, |node| async move {
         node.hot.delays.wait(SECOND).await?;
         while node.expire.on_time().await? == ExpireOrders::BATCH_MAX {}
@@ -65,11 +62,7 @@ pub(crate) fn start(node: &Arc<Node>) {
         node.nature.coverage.add(Seen::Retirement, retired as u64);
         Ok(())
     });
-    if node.bug == Some(Bug::CountersReconciled) {
-        every(node, SECOND, overwrite_counters);
-    } else {
-        every(node, RECONCILE_EVERY, reconcile);
-    }
+    every(node, RECONCILE_EVERY, reconcile);
     for partition in node.partitions.all() {
         spawn(node, move |node| write_partition(node, partition));
     }
@@ -136,32 +129,11 @@ async fn reconcile(node: Arc<Node>) -> Result<(), Fault> {
         full: node.nature.dice.chance(500),
         dry_run: false,
     };
+    let rests = node.watch.rests();
     let Some(report) = node.reconcile.run(scope).await? else {
         return Ok(());
     };
-    let coverage = &node.nature.coverage;
-    for found in &report.vouchers {
-        let repaired = found.differences.iter().filter(|it| it.repaired).count();
-        coverage.add(Seen::Repair, repaired as u64);
-        coverage.add(Seen::Drift, u64::from(found.free_drift != 0));
-    }
-    Ok(())
-}
-
-/// The job of [`Bug::CountersReconciled`]: copies the ledger's stock to the gate.
-async fn overwrite_counters(node: Arc<Node>) -> Result<(), Fault> {
-    let on_sale = node
-        .ledger
-        .ledger
-        .vouchers(VoucherFilter::OnSale, None, 100);
-    for voucher in on_sale.await?.items {
-        let facts = node.hot.gate.facts(&[voucher.id]).await?;
-        if let Some(facts) = facts.into_iter().flatten().next() {
-            let off = i64::from(voucher.stock_units) - i64::from(facts.pulse.free);
-            node.memory
-                .shift_free(voucher.id, i32::try_from(off).unwrap_or(0));
-        }
-    }
+    node.watch.reconciled(&report, rests);
     Ok(())
 }
 

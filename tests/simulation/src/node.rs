@@ -12,9 +12,8 @@ use seckill_application::{
 };
 use seckill_decorators::{BatchSettings, BatchedGate, SoldOutGate, SoldOutSettings};
 use seckill_domain::Partitions;
-use seckill_memory::MemoryHotPath;
 
-use crate::bug::{self, Bug};
+use crate::bug;
 use crate::executor::Group;
 use crate::faulty;
 use crate::link::{Link, Nature, Store};
@@ -24,8 +23,7 @@ use crate::watch::Watch;
 /// The use cases of one life of a process, and the ports under them.
 #[expect(missing_docs, reason = "each use case says what it is")]
 pub struct Node {
-    pub bug: Option<Bug>,
-    pub memory: MemoryHotPath,
+    pub watch: Arc<Watch>,
     pub nature: Nature,
     pub group: Group,
     pub clock: Arc<dyn Clock>,
@@ -108,7 +106,8 @@ impl Node {
             clock.clone(),
         ));
         let orders = Arc::new(ReadOrders::new(hot, ledger, clock.clone()));
-        let balance = Arc::new(ReadBalance::new(hot, ledger, clock.clone()));
+        let compared = bug::for_reconciling(bug, hot.clone(), ledger.clone());
+        let balance = ReadBalance::new(&compared.0, &compared.1, clock.clone());
         let owner = |of: &str| LeaseOwner(format!("{}:{of}", group.0));
         Self {
             purchase: PurchaseVoucher::new(
@@ -132,17 +131,16 @@ impl Node {
             retire: RetireSales::new(hot, ledger, relay.clone(), recover.clone(), partitions),
             publish: PublishEvents::new(ledger, vec![hot.notifier.clone()], owner("events")),
             reconcile: Reconcile::new(
-                hot,
-                ledger,
-                balance,
+                &compared.0,
+                &compared.1,
+                Arc::new(balance),
                 relay.clone(),
                 wanted.clone(),
                 clock.clone(),
                 partitions,
                 owner("reconcile"),
             ),
-            bug,
-            memory: stores.memory.clone(),
+            watch: watch.clone(),
             nature: nature.clone(),
             group,
             local_clock,

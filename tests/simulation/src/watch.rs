@@ -2,10 +2,11 @@
 //! know.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seckill_application::ports::{
-    AdmissionBatch, Admitted, Applied, BatchItem, EntryId, EpochBegun, StreamReply, Verdict,
+    AdmissionBatch, Admitted, Applied, BatchItem, EntryId, EpochBegun, Report, StreamReply, Verdict,
 };
 use seckill_domain::{Admission, Attempt, Decision, Epoch, OrderId, PartitionId, VoucherId};
 
@@ -30,10 +31,13 @@ struct State {
     at_risk: BTreeSet<OrderId>,
     /// Partitions that have lost something since all was at rest.
     lossy: BTreeSet<PartitionId>,
-    begun: bool,
+    /// How often all has been at rest.
+    rests: u64,
     epochs: BTreeMap<PartitionId, u32>,
     /// A decision that the ledger refused.
     refused: Option<String>,
+    /// What reconciliation mended.
+    mended: Option<String>,
 }
 
 impl Watch {
@@ -59,9 +63,10 @@ impl Watch {
     /// begin a partition.) What was lost until now explains nothing that happens from now on.
     pub fn is_at_rest(&self) {
         let mut state = self.state();
-        state.begun = true;
+        state.rests += 1;
         state.epochs.clear();
         state.refused = None;
+        state.mended = None;
         state.lossy.clear();
     }
 
@@ -74,7 +79,13 @@ impl Watch {
                 how: how.clone(),
             });
         }
-        if let Some((partition, epochs)) = state.epochs.iter().find(|_| state.begun) {
+        if let Some(how) = &state.mended {
+            return Err(Violation {
+                rule: Rule::NoFalseRepair,
+                how: how.clone(),
+            });
+        }
+        if let Some((partition, epochs)) = state.epochs.iter().find(|_| state.rests > 0) {
             return Err(Violation {
                 rule: Rule::NoFalseAlarm,
                 how: format!("partition {partition} has begun {epochs} more lives"),
@@ -125,6 +136,29 @@ impl Watch {
         gone.len()
     }
 
+    /// How often all has been at rest.
+    pub(crate) fn rests(&self) -> u64 {
+        self.state().rests
+    }
+
+    /// A reconciliation is over that began when all had been at rest so often. Before all was at
+    /// rest since, it may have seen what was lost before.
+    pub(crate) fn reconciled(&self, report: &Report, rests: u64) {
+        let coverage = &self.nature.coverage;
+        for found in &report.vouchers {
+            let repaired = || found.differences.iter().filter(|it| it.repaired);
+            coverage.add(Seen::Repair, repaired().count() as u64);
+            coverage.add(Seen::Drift, u64::from(found.free_drift != 0));
+            note!(self.nature.trace, "  reconciled {found:?}");
+            let mut state = self.state();
+            let mended = found.free_drift != 0 || repaired().next().is_some();
+            if mended && rests > 0 && state.rests == rests {
+                state.mended = Some(format!("{found:?}"));
+                self.nature.touched.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
     pub(crate) fn admitted(
         &self,
         voucher: VoucherId,
@@ -165,7 +199,7 @@ impl Watch {
             );
             let mut state = self.state();
             *state.epochs.entry(partition).or_default() += 1;
-            if state.begun {
+            if state.rests > 0 {
                 self.nature.coverage.saw(Seen::NewEpoch);
             }
         }

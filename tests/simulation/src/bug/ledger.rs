@@ -106,11 +106,11 @@ hand_on!(Ledger for Sloppy {
 } but {
     async fn begin(&self) -> Result<Box<dyn UnitOfWork>, Fault> {
         let unit = self.inner.begin().await?;
-        if self.bug != Bug::ExpiryUnconditional {
-            return Ok(unit);
-        }
-        let ledger = self.inner.clone();
-        Ok(Box::new(Unconditional { inner: unit, ledger }))
+        let (inner, ledger, bug) = (unit, self.inner.clone(), self.bug);
+        Ok(match bug {
+            Bug::ExpiryUnconditional | Bug::NoSweep => Box::new(Expiring { inner, ledger, bug }),
+            _ => inner,
+        })
     }
 
     async fn sale_snapshot(&self, voucher: VoucherId) -> Result<Option<SaleSnapshot>, Fault> {
@@ -131,21 +131,26 @@ hand_on!(Ledger for Sloppy {
     }
 });
 
-/// Reads orders without locking them, and writes their ends whatever has happened since.
-struct Unconditional {
+/// Reads orders without locking them, and writes their ends whatever has happened since; or finds
+/// none that is overdue.
+struct Expiring {
     inner: Box<dyn UnitOfWork>,
     ledger: Arc<dyn Ledger>,
+    bug: Bug,
 }
 
 macro_rules! statements {
     ($($method:ident($($arg:ident: $ty:ty),*) -> $reply:ty;)*) => {
         #[async_trait]
-        impl UnitOfWork for Unconditional {
+        impl UnitOfWork for Expiring {
             $(async fn $method(&mut self, $($arg: $ty),*) -> Result<$reply, Fault> {
                 self.inner.$method($($arg),*).await
             })*
 
             async fn lock_orders(&mut self, ids: &[OrderId]) -> Result<Vec<Order>, Fault> {
+                if self.bug == Bug::NoSweep {
+                    return self.inner.lock_orders(ids).await;
+                }
                 let mut orders = Vec::new();
                 for id in ids {
                     orders.extend(self.ledger.order(*id).await?);
@@ -154,6 +159,9 @@ macro_rules! statements {
             }
 
             async fn lock_overdue_orders(&mut self, max: usize) -> Result<Vec<Order>, Fault> {
+                if self.bug == Bug::NoSweep {
+                    return Ok(Vec::new());
+                }
                 let mut unit = self.ledger.begin().await?;
                 unit.lock_overdue_orders(max).await
             }
@@ -163,6 +171,9 @@ macro_rules! statements {
                 from: OrderStatus,
                 orders: &[Order],
             ) -> Result<usize, Fault> {
+                if self.bug == Bug::NoSweep {
+                    return self.inner.save_orders(from, orders).await;
+                }
                 let mut saved = 0;
                 for order in orders {
                     let now = self.ledger.order(order.id).await?;

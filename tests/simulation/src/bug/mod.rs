@@ -7,6 +7,7 @@
 
 mod gate;
 mod ledger;
+mod reconcile;
 mod stream;
 
 use std::fmt;
@@ -65,7 +66,7 @@ bugs! {
     /// Units that come back are anybody's until somebody serves the waitlist.
     PromotionOutside "promotion outside the release script"
         "units that come back go to the head of the waitlist in one step";
-    /// Two counters are compared while messages are on their way, and the gate's is overwritten.
+    /// Reconciliation compares what gate and ledger have now, while messages are on their way.
     CountersReconciled "reconciliation on live counters"
         "sets of order ids are compared at one position";
     /// Batches are applied whoever sends them, wherever they went on from.
@@ -157,7 +158,12 @@ pub(crate) fn ledger(bug: Option<Bug>, stores: &Stores) -> LedgerPorts {
             let inner = ledger.admissions.clone();
             ledger.admissions = Arc::new(ledger::Unfenced { inner });
         }
-        Some(bug @ (Bug::ExpiryUnconditional | Bug::HoldersForgotten | Bug::KeysForgotten)) => {
+        Some(
+            bug @ (Bug::ExpiryUnconditional
+            | Bug::HoldersForgotten
+            | Bug::KeysForgotten
+            | Bug::NoSweep),
+        ) => {
             let inner = ledger.ledger.clone();
             ledger.ledger = Arc::new(ledger::Sloppy { inner, bug });
         }
@@ -189,6 +195,24 @@ pub(crate) fn for_loading(bug: Option<Bug>, mut ledger: LedgerPorts) -> LedgerPo
         });
     }
     ledger
+}
+
+/// The stores as reconciliation sees them.
+pub(crate) fn for_reconciling(
+    bug: Option<Bug>,
+    mut hot: HotPath,
+    mut ledger: LedgerPorts,
+) -> (HotPath, LedgerPorts) {
+    if bug == Some(Bug::CountersReconciled) {
+        hot.gate = Arc::new(reconcile::LiveGate { inner: hot.gate });
+        ledger.ledger = Arc::new(reconcile::LiveLedger {
+            inner: ledger.ledger,
+        });
+        ledger.admissions = Arc::new(ledger::Hasty {
+            inner: ledger.admissions,
+        });
+    }
+    (hot, ledger)
 }
 
 /// Implements a port by handing every call on, but for those that are written by hand.

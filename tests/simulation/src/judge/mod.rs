@@ -25,6 +25,8 @@ pub enum Rule {
     HealthyGate,
     /// A partition begins another life only if it has lost something.
     NoFalseAlarm,
+    /// Reconciliation mends nothing where nothing was lost.
+    NoFalseRepair,
     /// Nothing panics.
     NoPanic,
 }
@@ -34,6 +36,7 @@ impl fmt::Display for Rule {
         match self {
             Self::Promise(promise) => promise.fmt(f),
             Self::HealthyGate => f.write_str("a healthy gate is never refused"),
+            Self::NoFalseRepair => f.write_str("no repair without a loss"),
             Self::NoPanic => f.write_str("nothing panics"),
             Self::NoFalseAlarm => f.write_str("no rebuild without a loss"),
         }
