@@ -221,7 +221,7 @@ fn start_mysql(programs: &Programs, folder: &Path, port: u16) -> anyhow::Result<
     let place = folder.join("mysql");
     let data = place.join("data");
     std::fs::create_dir_all(&place)?;
-    initialise(&programs.mysql, &data)?;
+    initialise(&programs.mysql, &place, &data)?;
     let init = place.join("init.sql");
     let statements = "CREATE USER 'bench'@'%' IDENTIFIED BY 'bench';\n\
                       GRANT ALL PRIVILEGES ON *.* TO 'bench'@'%';\n";
@@ -253,11 +253,13 @@ fn start_mysql(programs: &Programs, folder: &Path, port: u16) -> anyhow::Result<
         ]
         .map(OsString::from),
     );
+    // A database that starts deletes the temporary files of all others there.
+    let own = place.to_string_lossy().into_owned();
     Process::start(
         "the MySQL server",
         &programs.mysql,
         args,
-        &[],
+        &[("TMPDIR", own)],
         &place.join("log"),
     )
 }
@@ -269,7 +271,7 @@ fn as_root() -> Option<OsString> {
     root.then(|| OsString::from("--user=root"))
 }
 
-fn initialise(program: &Path, data: &Path) -> anyhow::Result<()> {
+fn initialise(program: &Path, place: &Path, data: &Path) -> anyhow::Result<()> {
     let is_mariadb = program.file_name().is_some_and(|name| name == "mariadbd");
     let data_option = format!("--datadir={}", data.display());
     let mut command = if is_mariadb {
@@ -285,6 +287,7 @@ fn initialise(program: &Path, data: &Path) -> anyhow::Result<()> {
         command.args(["--no-defaults", "--initialize-insecure"]);
         command
     };
+    command.env("TMPDIR", place);
     let done = command.args(as_root()).arg(data_option).output()?;
     let said = String::from_utf8_lossy(&done.stderr);
     ensure!(

@@ -56,10 +56,14 @@ fn template(program: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// Each with a folder of its own for temporary files: a server that starts deletes those of all others
+/// that it finds there.
 fn initialise(program: &Path, data: &Path) -> Result<(), String> {
+    let beside = data.parent().ok_or("no folder for temporary files")?;
     let data_option = format!("--datadir={}", data.display());
     if !is_mariadb(program)? {
         return run(Command::new(program)
+            .env("TMPDIR", beside)
             .arg("--no-defaults")
             .args(as_root())
             .args([
@@ -68,13 +72,13 @@ fn initialise(program: &Path, data: &Path) -> Result<(), String> {
                 &data_option,
             ]));
     }
-    let beside = program
+    let installer = program
         .parent()
-        .map(|folder| folder.join("../bin/mariadb-install-db"));
-    let installer = beside
+        .map(|folder| folder.join("../bin/mariadb-install-db"))
         .filter(|path| path.is_file())
         .unwrap_or_else(|| PathBuf::from("mariadb-install-db"));
     run(Command::new(installer)
+        .env("TMPDIR", beside)
         .arg("--no-defaults")
         .args(as_root())
         .args([

@@ -183,6 +183,8 @@ impl LocalServer {
             .unwrap_or_else(PoisonError::into_inner);
         let child = Command::new(&self.program)
             .args(&self.args)
+            // A database that starts deletes the temporary files of all others there.
+            .env("TMPDIR", &self.folder)
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -48,6 +48,8 @@ fn start() -> Server {
     let folder = TempDir::with_prefix("seckill-mysql-").unwrap().keep();
     let data = folder.join("data");
     let installed = Command::new("mariadb-install-db")
+        // A server that starts deletes the temporary files of all others there.
+        .env("TMPDIR", &folder)
         .arg("--no-defaults")
         .arg(option("datadir", &data))
         .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
@@ -64,6 +66,7 @@ fn start() -> Server {
     std::fs::write(&init, grants).unwrap();
     let port = free_port();
     let keeper = Command::new("sh")
+        .env("TMPDIR", &folder)
         .args(["-c", KEEPER, "keeper"])
         .arg(&folder)
         .args(["mariadbd", "--no-defaults", "--user=root"])
