@@ -10,6 +10,7 @@ mod parked;
 mod payments;
 mod places;
 mod reconcile;
+mod remembered;
 mod retire;
 mod slow;
 mod telling;
