@@ -7,7 +7,7 @@ use seckill_http::NoticeKey;
 use serde_json::{Value, json};
 
 use super::answer::Reply;
-use super::call::Call;
+use super::call::{Call, Lost};
 use super::history::{Asked, Told};
 use super::shop::{Shop, payment_id};
 
@@ -84,23 +84,30 @@ impl Notice {
 }
 
 impl Shop {
-    /// The provider says that money moved.
-    pub async fn hear(&self, notice: &Notice) -> Reply {
+    /// The provider says that money moved; however that ends.
+    pub async fn try_hear(&self, notice: &Notice) -> Result<Reply, Lost> {
         let begun = self.history().now();
-        let reply = self.ask(notice.call()).await;
-        let told = match reply.status {
-            200 => Told::Done,
-            status => Told::Refused {
-                status,
+        let answer = self.send(notice.call()).await;
+        let told = match &answer {
+            Ok(reply) if reply.status == 200 => Told::Done,
+            Ok(reply) => Told::Refused {
+                status: reply.status,
                 code: reply.code().to_owned(),
             },
+            Err(_) => Told::Nothing,
         };
         let payment = notice.body["payment_id"].as_str().unwrap_or_default();
         let asked = Asked::Notice {
             payment: payment.to_owned(),
         };
         self.history().record(begun, PROVIDER, asked, told);
-        reply
+        answer
+    }
+
+    /// The provider says that money moved.
+    pub async fn hear(&self, notice: &Notice) -> Reply {
+        let answer = self.try_hear(notice).await;
+        answer.unwrap_or_else(|lost| panic!("{lost}, to {notice:?}"))
     }
 
     /// Every refund record of an order, newest first.

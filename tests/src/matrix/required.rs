@@ -45,7 +45,7 @@ pub const ROWS: &[Required] = &[
     },
     Required {
         row: "F5",
-        fault: "COMMIT is done, and its reply swallowed or broken off",
+        fault: "COMMIT is done, and its reply swallowed or broken off, or the connection half closed",
         promises: "I5",
         tests: &["faults::steps::f05_commit_answered_into_nowhere"],
         controls: &[
@@ -82,7 +82,7 @@ pub const ROWS: &[Required] = &[
         promises: "I4, none taken back",
         tests: &["acceptance::outages::redis_killed_and_restarted_loses_nothing"],
         controls: &[],
-        note: "sixteen buyers with a pause between purchases, not 10,000 a second",
+        note: "sixteen buyers with a pause between purchases, not 10,000 a second; nothing is granted later than a second after the loss",
     },
     Required {
         row: "F9",
@@ -280,7 +280,7 @@ pub const ROWS: &[Required] = &[
             "faults::clocks::f26_the_clock_of_redis_jumps",
         ],
         controls: &[],
-        note: "by libfaketime; skipped, loudly, where it is not installed",
+        note: "by libfaketime; skipped, loudly, where it is not installed. Order ids keep rising",
     },
     Required {
         row: "F27",
@@ -315,7 +315,7 @@ pub const ROWS: &[Required] = &[
         promises: "I1 I9",
         tests: &["faults::network_is_bad::f30_overload_slow_clients_and_one_who_never_stops"],
         controls: &[],
-        note: "what is served and how fast, G10 among it, is for the benchmark ([performance.md](performance.md)) to say",
+        note: "how fast is in the row's result, and asserted by the benchmark, G10 among it ([performance.md](performance.md))",
     },
     Required {
         row: "F31",
@@ -335,6 +335,6 @@ pub const ROWS: &[Required] = &[
         promises: "I1 to I9",
         tests: &["faults::network_is_bad::f32_far_servers_and_lost_packets"],
         controls: &[],
-        note: "a lost packet is one that comes 200 ms later; fewer calls than orders is asserted, throughput is not",
+        note: "a lost packet is one that comes 200 ms later; fewer calls than orders is asserted; how fast is in the row's result",
     },
 ];

@@ -23,6 +23,7 @@ pub struct Row {
     begun: Instant,
     struck: Vec<String>,
     in_flight: u64,
+    told: Vec<String>,
     result: Option<String>,
 }
 
@@ -42,11 +43,13 @@ impl Row {
             begun: Instant::now(),
             struck: Vec::new(),
             in_flight: 0,
+            told: Vec::new(),
             result: None,
         })
     }
 
-    /// The fault has struck, and so much was in flight just then.
+    /// The fault has struck, and so much was in flight just then: decisions that the ledger did not
+    /// have, calls without an answer, people in a line. The most counts, of several strikes.
     pub fn struck(&mut self, by: &str, in_flight: impl TryInto<u64>) {
         let in_flight = in_flight.try_into().unwrap_or(0);
         assert!(in_flight > 0, "{by}: nothing was in flight");
@@ -54,6 +57,11 @@ impl Row {
         if !self.struck.iter().any(|struck| struck == by) {
             self.struck.push(by.to_owned());
         }
+    }
+
+    /// Something else that the report is to say.
+    pub fn tell(&mut self, what: impl std::fmt::Display) {
+        self.told.push(what.to_string());
     }
 
     /// Every promise held, and nobody's grant was taken back.
@@ -72,7 +80,8 @@ impl Row {
     /// What the test itself has judged held.
     pub fn ended(mut self, how: &str) {
         assert!(!self.struck.is_empty(), "no fault has struck");
-        self.result = Some(format!("held: {how}"));
+        let all = std::iter::once(how).chain(self.told.iter().map(String::as_str));
+        self.result = Some(format!("held: {}", all.collect::<Vec<_>>().join("; ")));
     }
 
     /// It could not be driven on this machine.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seckill_tests::harness::{
-    Call, Event, HeldWriters, History, Load, Offer, Process, Site, Told, audit, eventually,
+    Call, Event, HeldWriters, History, Load, Offer, Pace, Process, Purchase, Site, Told, audit,
+    eventually,
 };
 use seckill_tests::matrix::Row;
 
@@ -16,6 +17,8 @@ on_own_servers!(
     a_redis_that_takes_no_writes_is_not_ready,
 );
 
+/// Nothing is granted later than this after the gate was lost.
+const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 /// Purchases must be granted again this soon after the neighbour answers.
 const GRANTED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -38,6 +41,19 @@ fn first_grant(events: &[Event], since: Duration) -> Duration {
         .filter(|event| event.begun >= since)
         .find(granted)
         .map_or(Duration::MAX, |event| event.ended.saturating_sub(since))
+}
+
+/// From this on the gate grants nothing: the last grant that was answered after `since`, as long after
+/// it as it was; and how many buyers who came after it were told to come back.
+fn closed(events: &[Event], since: Duration) -> (Duration, usize) {
+    let after = || events.iter().filter(|event| event.ended >= since);
+    let told = |event: &Event, is_it: fn(&Purchase) -> bool| matches!(&event.told, Told::Purchase(answer) if is_it(answer));
+    let granted = after().filter(|event| told(event, |answer| answer.granted().is_some()));
+    let last = granted.map(|event| event.ended.saturating_sub(since)).max();
+    let put_off = after()
+        .filter(|event| event.begun >= since)
+        .filter(|event| told(event, |answer| answer.code() == "unavailable"));
+    (last.unwrap_or_default(), put_off.count())
 }
 
 /// Says what the checks of `/readyz` see, until it is this.
@@ -76,15 +92,27 @@ async fn redis_killed_and_restarted_loses_nothing(site: Site) {
     for _ in 0..2 {
         sold(&load, 100).await;
         let (held, in_flight) = piled_up(&site, 20).await;
+        let before = Pace::between(&history.events(), Duration::ZERO, history.now());
         redis.kill().await;
+        let killed = history.now();
         row.struck("SIGKILL of Redis", in_flight);
         held.release().await;
         until_ready(&process, 503, "gate").await;
+        eventually("buyers are put off", GRANTED_WITHIN, async || {
+            let (_, put_off) = closed(&history.events(), killed);
+            (put_off >= 16).then_some(()).ok_or(put_off.to_string())
+        })
+        .await;
+        let (after, _) = closed(&history.events(), killed);
+        assert!(after <= CLOSED_WITHIN, "granted {after:?} after the loss");
         redis.start().await;
         let since = history.now();
         sold(&load, 50).await;
         let after = first_grant(&history.events(), since);
         assert!(after <= GRANTED_WITHIN, "granted again after {after:?}");
+        let now = Pace::between(&history.events(), since, history.now());
+        let again = after.as_millis();
+        row.tell(format!("{before}; granted again after {again} ms, {now}"));
     }
     until_ready(&process, 200, "\"ready\"").await;
     load.stop().await;

@@ -26,11 +26,17 @@ async fn judged(site: &Site, shop: &Shop, voucher: VoucherId) {
     verdict.assert_holds().assert_none_rejected();
 }
 
-/// On real servers the row is driven, with so many who wait.
-fn drove(row: Option<Row>, by: &str, waiting: usize) {
-    if let Some(mut row) = row {
+/// On real servers the row is driven: this happens while so many wait.
+async fn struck(row: &mut Option<Row>, shop: &Shop, voucher: VoucherId, by: &str) {
+    if let Some(row) = row {
+        let waiting = shop.voucher(voucher).await.number("waitlist_length");
         row.struck(by, waiting);
-        row.ended(&format!("{waiting} served in turn"));
+    }
+}
+
+fn ended(row: Option<Row>, served: usize) {
+    if let Some(row) = row {
+        row.ended(&format!("{served} served in turn"));
     }
 }
 
@@ -59,13 +65,14 @@ async fn five(shop: &Shop, voucher: VoucherId) -> Vec<(BuyerId, OrderId)> {
 }
 
 async fn whoever_left_is_passed_over(site: &Site) {
-    let row = site.is_real().then(Row::begin);
+    let mut row = site.is_real().then(Row::begin);
     let shop = site.shop();
     let voucher = shop.sell(&Offer::of(1).waitlist(5)).await;
     let mut holder = (buyer(), OrderId::new(0));
     holder.1 = shop.buy_settled(voucher, holder.0).await;
     let mut seats = five(&shop, voucher).await;
     let (gone, left) = seats.remove(2);
+    struck(&mut row, &shop, voucher, "one who waits leaves").await;
     shop.leave(voucher, gone).await.assert_status(204);
     for turn in 0..seats.len() {
         // The holder clicks, and clicks again.
@@ -75,6 +82,7 @@ async fn whoever_left_is_passed_over(site: &Site) {
         }
         let length = shop.voucher(voucher).await.number("waitlist_length");
         assert_eq!(length, i64::try_from(seats.len() - turn).unwrap());
+        struck(&mut row, &shop, voucher, "heads give up").await;
         shop.cancel(holder.1, holder.0).await.assert_status(200);
         holder = seats[turn];
         promoted(&shop, holder.1, holder.0).await;
@@ -84,12 +92,12 @@ async fn whoever_left_is_passed_over(site: &Site) {
     }
     assert_eq!(shop.order(left, gone).await.word("status"), "withdrawn");
     judged(site, &shop, voucher).await;
-    drove(row, "one who waits leaves, and heads give up", seats.len());
+    ended(row, seats.len());
 }
 
 /// Nobody pays: each head has his window and no more, and the next has a whole one of his own.
 async fn a_silent_head_delays_the_next_by_its_window(site: &Site) {
-    let row = site.is_real().then(Row::begin);
+    let mut row = site.is_real().then(Row::begin);
     let shop = site.shop();
     let offer = Offer::of(1).waitlist(5).payment_window_s(2);
     let voucher = shop.sell(&offer).await;
@@ -98,6 +106,7 @@ async fn a_silent_head_delays_the_next_by_its_window(site: &Site) {
     let seats: Vec<(BuyerId, OrderId)> = five(&shop, voucher).await.into_iter().take(3).collect();
     let mut ends = vec![promoted(&shop, held, holder).await];
     for (who, order) in &seats {
+        struck(&mut row, &shop, voucher, "heads who never pay").await;
         ends.push(promoted(&shop, *order, *who).await);
     }
     for pair in ends.windows(2) {
@@ -113,7 +122,7 @@ async fn a_silent_head_delays_the_next_by_its_window(site: &Site) {
         assert_eq!(shop.order(order, who).await.word("status"), "expired");
     }
     judged(site, &shop, voucher).await;
-    drove(row, "heads who never pay", seats.len());
+    ended(row, seats.len());
 }
 
 /// A head that wants three, and somebody behind it who wants one.

@@ -4,13 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
-use seckill_domain::OrderStatus;
-use seckill_tests::harness::{Call, Offer, Process, buyer};
+use seckill_domain::{OrderStatus, VoucherId};
+use seckill_tests::harness::{Asked, Call, Event, Offer, Process, Shop, Told, buyer};
 use seckill_tests::matrix::Row;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
-use crate::scene::{Sale, Scene, sells};
+use crate::scene::{Sale, Scene, held, sells, until};
 
 /// Where Debian puts it, by architecture, and others.
 const FOLDERS: [&str; 4] = [
@@ -76,7 +76,7 @@ fn long_sale(units: u32) -> Offer {
 /// whatever anybody's clock says. All others go on.
 async fn jumps(scene: &Scene, clock: &Clock, row: &mut Row, sale: &Sale, whose: &str) {
     let shop = scene.shop(&sale.process);
-    let hasty = shop.sell(&long_sale(10).payment_window_s(2)).await;
+    let hasty = insist_on(&shop, &long_sale(10).payment_window_s(2)).await;
     for seconds in [HOUR_S, -HOUR_S] {
         let ledger = scene.ledger().await;
         let held = scene.pile_up(&ledger, 20).await;
@@ -92,14 +92,55 @@ async fn jumps(scene: &Scene, clock: &Clock, row: &mut Row, sale: &Sale, whose: 
     }
 }
 
+/// Puts something on sale while the database has a crowd's orders to write.
+async fn insist_on(shop: &Shop, offer: &Offer) -> VoucherId {
+    let voucher = shop.draft(offer).await;
+    until("it is on sale", async || {
+        let reply = shop.steer(voucher, "publish").await;
+        (reply.status == 200).then_some(()).ok_or(reply.text)
+    })
+    .await;
+    voucher
+}
+
+/// Order ids keep rising, whatever the clock does: whoever asks after another was answered gets a
+/// higher one. A repeat under a key, which gets the one that it had, does not count.
+fn assert_ids_rise(events: &[Event]) {
+    let granted = |event: &Event| match (&event.asked, &event.told) {
+        (Asked::Purchase { key: None, .. }, Told::Purchase(answer)) => answer.granted(),
+        _ => None,
+    };
+    let mut answered: Vec<_> = events
+        .iter()
+        .filter_map(|event| Some((event.ended, event.begun, granted(event)?)))
+        .collect();
+    answered.sort_unstable();
+    let mut asked = answered.clone();
+    asked.sort_unstable_by_key(|(_, begun, _)| *begun);
+    let mut before = answered.into_iter().peekable();
+    let mut highest = None;
+    for (_, begun, order) in asked {
+        while let Some((_, _, earlier)) = before.next_if(|(ended, ..)| *ended < begun) {
+            highest = highest.max(Some(earlier));
+        }
+        assert!(Some(order) > highest, "{order} was drawn after {highest:?}");
+    }
+    assert!(highest.is_some(), "one after the other");
+}
+
 /// Windows of a quarter of an hour: nobody has expired.
 async fn ends(sale: Sale, scene: &Scene, row: Row) {
-    sale.load.stop().await;
-    let verdict = scene.judged(&sale.process, &[sale.voucher]).await;
-    let orders = verdict.facts.orders.values();
-    let all = orders.filter(|order| order.voucher == sale.voucher).count();
-    assert_eq!(verdict.live_orders(sale.voucher), all);
-    row.held(&verdict);
+    let (voucher, demand) = (sale.voucher, sale.demand);
+    let verdict = sale.judged(scene).await;
+    let expired = verdict
+        .facts
+        .orders
+        .iter()
+        .filter(|(_, order)| order.voucher == voucher && order.status == OrderStatus::Expired);
+    let expired: Vec<_> = expired.map(|(order, _)| order).collect();
+    assert!(expired.is_empty(), "{expired:?}");
+    assert_ids_rise(&scene.history.events());
+    held(scene, row, &verdict, demand);
 }
 
 const NO_LIBRARY: &str = "no libfaketime on this machine: install the package faketime";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use seckill_tests::harness::Fate;
 
-use crate::scene::{Scene, refused, until};
+use crate::scene::{Scene, held, refused, until};
 
 /// Decisions that may be ahead of the ledger, by a setting.
 const BACKLOG: i64 = 150;
@@ -39,6 +39,7 @@ async fn f19_the_database_is_away_until_the_backlog_is_full() {
     tokio::time::sleep_until(down + Duration::from_secs(away)).await;
     mysql.start().await;
     sale.sells(50).await;
+    let demand = sale.demand;
     let verdict = sale.judged(&scene).await;
     // While nobody was there, whoever tried was turned away and tried again after a while.
     let most = scene.mysql.most_open();
@@ -48,7 +49,7 @@ async fn f19_the_database_is_away_until_the_backlog_is_full() {
         reached <= 2 * CONNECTIONS,
         "{reached} connections at its return"
     );
-    row.held(&verdict);
+    held(&scene, row, &verdict, demand);
 }
 
 /// The same without that limit: nothing but the limit keeps what only Redis has from growing. All of
@@ -70,6 +71,7 @@ async fn f19_without_a_limit_more_and_more_is_in_flight() {
     .await;
     row.struck("SIGKILL of the database, and no limit", beyond);
     mysql.start().await;
+    sale.sells(50).await;
     sale.ends(&scene, row).await;
 }
 
@@ -105,7 +107,8 @@ async fn f21_lock_waits_and_deadlocks() {
     let Some((mut row, scene)) = Scene::begin().await else {
         return;
     };
-    let sale = scene.busy(20_000, 8).await;
+    // Whoever gives up an order waits for the same row, and would be taken for the writer.
+    let sale = scene.selling(20_000, 8).await;
     let shop = sale.process.shop();
     let ledger = scene.ledger().await;
     for (by, reason) in [
@@ -114,7 +117,7 @@ async fn f21_lock_waits_and_deadlocks() {
     ] {
         let meter = format!("seckill_database_retries_total{{reason=\"{reason}\"}}");
         let before = shop.metric(&meter).await;
-        let mut held = ledger.hold_voucher(sale.voucher).await;
+        let mut row_held = ledger.hold_voucher(sale.voucher).await;
         let piled_up = async || {
             let in_flight = scene.in_flight().await;
             (in_flight >= 20).then_some(in_flight).ok_or(String::new())
@@ -127,14 +130,14 @@ async fn f21_lock_waits_and_deadlocks() {
                 (waits > 0).then_some(()).ok_or(String::new())
             })
             .await;
-            held.provoke_deadlock().await;
+            row_held.provoke_deadlock().await;
         }
         until("the batch is to be tried again", async || {
             let now = shop.metric(&meter).await;
             (now > before).then_some(()).ok_or(format!("{now:?}"))
         })
         .await;
-        held.release().await;
+        row_held.release().await;
         sale.sells(20).await;
     }
     sale.ends(&scene, row).await;

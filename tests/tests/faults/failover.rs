@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
-use seckill_tests::harness::{Gate, Offer, Proxy, Purchase, Told, Weather, buyers, crowd};
+use seckill_tests::harness::{Demand, Gate, Offer, Proxy, Purchase, Told, Weather, buyers, crowd};
 use seckill_tests::matrix::Row;
 use seckill_tests::stack::LocalServer;
 
-use crate::scene::{Sale, Scene, insist, noticed, offered, put_off, sells, until};
+use crate::scene::{
+    Sale, Scene, decided, held_after_a_loss, insist, noticed, offered, put_off, sells, until,
+};
 
 /// How far the replica is behind.
 const BEHIND: Duration = Duration::from_millis(500);
@@ -62,13 +64,6 @@ async fn follow(gate: &Gate, port: u16) {
     .await;
 }
 
-async fn decided(gate: &Gate) -> i64 {
-    let keys = gate.keys().await;
-    let meta = keys.keys().find(|name| name.ends_with(":meta"));
-    let meta = meta.expect("the partition's books");
-    gate.run(redis::cmd("HGET").arg(meta).arg("seq")).await
-}
-
 /// What was decided in the last half second is not on the new primary: some of it the ledger has,
 /// some of it only the process that answered.
 #[tokio::test]
@@ -76,13 +71,14 @@ async fn f13_a_replica_that_is_behind_is_promoted() {
     let Some((mut row, scene)) = Scene::begin().await else {
         return;
     };
-    let sale = scene.busy(5_000, 8).await;
+    let sale = scene.contested(8, Demand::of_all_kinds).await;
     let replica = Replica::of(&scene).await;
     sale.sells(50).await;
     let ledger = scene.ledger().await;
     let before = noticed(&sale.process.shop()).await;
     let held = scene.pile_up(&ledger, 20).await;
     let in_flight = scene.in_flight().await;
+    sale.load.calm(true);
     replica.promote(&scene).await;
     let lost = decided(&scene.gate().await).await - decided(&replica.gate(&scene).await).await;
     row.struck("a replica that is behind is promoted", in_flight.min(lost));
@@ -100,11 +96,12 @@ async fn goes_on(sale: Sale, scene: &Scene, replica: &Replica, before: f64, row:
         (now > before).then_some(()).ok_or(format!("{now}"))
     })
     .await;
-    sale.sells(50).await;
+    sale.load.calm(false);
+    sale.sells(60).await;
     sale.load.stop().await;
-    let new = replica.server.port();
-    let verdict = scene.judged_at(&sale.process, &[sale.voucher], new).await;
-    row.held(&verdict);
+    let (new, vouchers) = (replica.server.port(), sale.demand.vouchers());
+    let verdict = scene.judged_at(&sale.process, &vouchers, new).await;
+    held_after_a_loss(scene, row, &verdict, sale.demand);
 }
 
 /// The same without the test's help: the primary dies, and a Sentinel promotes the replica and tells
@@ -114,7 +111,7 @@ async fn f13_a_sentinel_promotes_a_replica_that_is_behind() {
     let Some((mut row, scene)) = Scene::begin().await else {
         return;
     };
-    let sale = scene.busy(5_000, 8).await;
+    let sale = scene.contested(8, Demand::of_all_kinds).await;
     let replica = Replica::of(&scene).await;
     // It sees the primary where the replica sees it: at the other end of a slow link.
     let servers = scene.site.servers();
@@ -132,6 +129,7 @@ async fn f13_a_sentinel_promotes_a_replica_that_is_behind() {
     let held = scene.pile_up(&ledger, 20).await;
     let in_flight = scene.in_flight().await;
     let lost = decided(&scene.gate().await).await - decided(&replica.gate(&scene).await).await;
+    sale.load.calm(true);
     replica.link.hold();
     servers.redis.kill().await;
     replica.link.cut();
@@ -160,7 +158,7 @@ async fn f14_the_old_primary_is_back_and_is_still_written_to() {
     let Some((mut row, scene)) = Scene::begin().await else {
         return;
     };
-    let sale = scene.busy(5_000, 8).await;
+    let sale = scene.selling(5_000, 8).await;
     // The one that goes on with the old primary has a way of its own to it.
     let old_way = scene.site.proxy_to_redis().await;
     let behind = scene.site.start_with_redis_behind(&old_way).await;

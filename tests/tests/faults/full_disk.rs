@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::scene::{Scene, refused, until};
+use crate::scene::{Scene, held, refused, until};
 
 /// A small disk. Dropped, it is gone.
 struct SmallDisk {
@@ -78,7 +78,7 @@ async fn f29_the_disk_is_full_under_redis() {
         let mut set = redis::cmd("CONFIG");
         set.arg("SET").arg("appendfsync").arg(policy);
         scene.gate().await.run::<()>(&set).await;
-        let held = scene.pile_up(&ledger, 20).await;
+        let stalled = scene.pile_up(&ledger, 20).await;
         row.struck(
             &format!("no space for Redis, {policy}"),
             scene.in_flight().await,
@@ -91,7 +91,7 @@ async fn f29_the_disk_is_full_under_redis() {
             })
             .await;
         }
-        held.release().await;
+        stalled.release().await;
         disk.free();
         redis.start().await;
         sale.sells(30).await;
@@ -126,9 +126,10 @@ async fn f29_the_disk_is_full_under_the_database() {
     row.struck("no space for the database", scene.in_flight().await);
     disk.free();
     sale.sells(50).await;
+    let demand = sale.demand;
     let verdict = sale.judged(&scene).await;
     let parked = scene.ledger().await.parked().await;
     assert_eq!(parked, 0, "orders were given up");
-    row.held(&verdict);
+    held(&scene, row, &verdict, demand);
     mysql.kill().await;
 }

@@ -4,10 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 
 use seckill_domain::invariants::InvariantId;
-use seckill_tests::harness::Rule;
+use seckill_tests::harness::{Demand, Rule};
 use seckill_tests::matrix::Row;
 
-use crate::scene::{Sale, Scene, noticed, until};
+use crate::scene::{Sale, Scene, held_after_a_loss, noticed, until};
 
 /// Fewer bytes than any record has.
 const WITHIN_A_RECORD: u64 = 7;
@@ -46,10 +46,21 @@ impl Tail {
 async fn loses(scene: &Scene, sale: &Sale, row: &mut Row, by: &str, cut: impl FnOnce(&Tail, u64)) {
     let tail = Tail::of(scene);
     let ledger = scene.ledger().await;
+    let decided = scene.decided().await;
     let length = tail.length();
     sale.sells(20).await;
+    // The ledger has some of what is lost.
+    until("the ledger follows", async || {
+        let applied = scene.decided().await - scene.in_flight().await;
+        let follows = applied > decided;
+        follows
+            .then_some(())
+            .ok_or(format!("{applied} of {decided}"))
+    })
+    .await;
     let held = scene.pile_up(&ledger, 30).await;
     let shop = sale.process.shop();
+    sale.load.calm(true);
     let before = noticed(&shop).await;
     let in_flight = scene.in_flight().await;
     let redis = &scene.site.servers().redis;
@@ -65,7 +76,8 @@ async fn loses(scene: &Scene, sale: &Sale, row: &mut Row, by: &str, cut: impl Fn
         (now > before).then_some(()).ok_or(format!("{now}"))
     })
     .await;
-    sale.sells(30).await;
+    sale.load.calm(false);
+    sale.sells(60).await;
 }
 
 /// `everysec`, and the last seconds of the file are gone. The process that answered lives: it offers
@@ -78,13 +90,15 @@ async fn f09_the_last_seconds_of_the_file_are_lost() {
     let mut everysec = redis::cmd("CONFIG");
     everysec.arg("SET").arg("appendfsync").arg("everysec");
     scene.gate().await.run::<()>(&everysec).await;
-    let sale = scene.busy(5_000, 8).await;
+    let sale = scene.contested(8, Demand::of_all_kinds).await;
     let by = "SIGKILL of Redis, and its file is cut to where it was";
     loses(&scene, &sale, &mut row, by, |tail, length| {
         tail.cut_at(length);
     })
     .await;
-    sale.ends(&scene, row).await;
+    let demand = sale.demand;
+    let verdict = sale.judged(&scene).await;
+    held_after_a_loss(&scene, row, &verdict, demand);
 }
 
 /// The file ends in the middle of its last record, which Redis drops at its start.
@@ -109,7 +123,9 @@ async fn f10_the_file_ends_in_the_middle_of_a_record() {
         (now > before).then_some(()).ok_or(format!("{now:?}"))
     })
     .await;
-    sale.ends(&scene, row).await;
+    let demand = sale.demand;
+    let verdict = sale.judged(&scene).await;
+    held_after_a_loss(&scene, row, &verdict, demand);
 }
 
 /// The same, and the process that answered dies as well: what it alone remembered is lost, and
@@ -120,7 +136,7 @@ async fn f09_the_process_dies_with_what_it_answered() {
     let Some((mut row, scene)) = Scene::begin().await else {
         return;
     };
-    let sale = scene.busy(5_000, 8).await;
+    let sale = scene.selling(5_000, 8).await;
     let tail = Tail::of(&scene);
     let ledger = scene.ledger().await;
     let held = scene.pile_up(&ledger, 5).await;

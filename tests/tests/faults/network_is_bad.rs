@@ -8,13 +8,14 @@ use std::time::Duration;
 use rand::RngExt as _;
 use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use seckill_tests::harness::{
-    Asked, Call, History, Shop, Told, Weather, buyer, buyers, crowd, payment_id, token,
+    Asked, Call, Demand, History, Pace, Shop, Told, Weather, buyer, buyers, crowd, payment_id,
+    token,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::scene::{Scene, until};
+use crate::scene::{Scene, held, until};
 
 /// What somebody asks who will not wait for the answer.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +90,7 @@ async fn f22_clients_hang_up_at_any_moment() {
     let Some((mut row, scene)) = Scene::begin().await else {
         return;
     };
-    let sale = scene.busy(20_000, 4).await;
+    let sale = scene.selling(20_000, 4).await;
     let (shop, voucher) = (scene.shop(&sale.process), sale.voucher);
     let people = crowd(buyers(CALLS / Haste::ALL.len()), 16, async |who| {
         (who, shop.buy(voucher, who).await.expect_granted())
@@ -135,10 +136,13 @@ async fn f22_clients_hang_up_at_any_moment() {
     // Orders that nobody was told of are there as well, and count.
     assert!(orders.len() > verdict.granted.len());
     for status in [OrderStatus::Paid, OrderStatus::Cancelled] {
-        let ended = orders.values().filter(|order| order.status == status);
+        let ended = people.iter().filter(|(_, order)| {
+            let found = orders.get(order);
+            found.is_some_and(|found| found.status == status)
+        });
         assert!(ended.count() > 1, "no hasty client has {status:?} anything");
     }
-    row.held(&verdict);
+    held(&scene, row, &verdict, sale.demand);
 }
 
 /// Connections whose requests never end.
@@ -199,13 +203,14 @@ async fn f30_overload_slow_clients_and_one_who_never_stops() {
         .with("SECKILL_RATE_PURCHASES", "5")
         .with("SECKILL_RATE_PURCHASES_BURST", "10")
         .with("SECKILL_HEADER_TIMEOUT_MS", "1500");
-    let sale = scene.busy(20_000, AT_ONCE).await;
+    let sale = scene.selling(20_000, AT_ONCE).await;
     let mut slow = slow_clients(&sale.process.address(), SLOW).await;
     let press = || one_who_never_stops(sale.process.shop(), sale.voucher, PRESSES);
     let (limited, others) = press().await;
     assert!(limited > 0, "{others} calls of one buyer were taken");
     // He goes on while the others come.
     let pressing = tokio::spawn(press());
+    let since = scene.history.now();
     let crush = scene.load(&[&sale.process], sale.voucher, 8 * AT_ONCE);
     let (turned_away, served) = turned_away_and_served(&scene.history);
     let in_flight = until("many are turned away, and many are served", async || {
@@ -222,6 +227,7 @@ async fn f30_overload_slow_clients_and_one_who_never_stops() {
         "more calls than are taken, slow clients, and one who never stops",
         in_flight,
     );
+    row.tell(pace(&scene, since));
     // Whoever does not end his request is cut off.
     for line in &mut slow {
         let mut rest = Vec::new();
@@ -231,6 +237,11 @@ async fn f30_overload_slow_clients_and_one_who_never_stops() {
     crush.stop().await;
     pressing.await.expect("he gives up");
     sale.ends(&scene, row).await;
+}
+
+/// How fast buyers were served since then, for the report.
+fn pace(scene: &Scene, since: Duration) -> Pace {
+    Pace::between(&scene.history.events(), since, scene.history.now())
 }
 
 /// Calls of Redis that are scripts, so far.
@@ -254,16 +265,27 @@ async fn f32_far_servers_and_lost_packets() {
     let Some((mut row, scene)) = Scene::begin().await else {
         return;
     };
-    let sale = scene.busy(20_000, 64).await;
+    let lively = |demand: Demand| demand.of_all_kinds().with_leavers();
+    let sale = scene.contested(64, lively).await;
     let way = Duration::from_millis(25);
     let retransmission = Duration::from_millis(200);
+    let near = pace(&scene, Duration::ZERO);
     let bad = Weather::far(way)
         .unsteady(way / 5)
         .lossy(0.01, retransmission);
     scene.redis.weather(bad);
     scene.mysql.weather(Weather::far(Duration::from_millis(20)));
+    // Everybody does what he does, and then all only buy, so that their calls can be counted.
+    sale.sells(200).await;
+    sale.load.calm(true);
+    sale.sells(100).await;
+    let since = scene.history.now();
     let (calls, sold) = (script_calls(&scene).await, sale.load.granted());
-    sale.sells(400).await;
+    sale.sells(300).await;
+    let far = pace(&scene, since);
+    row.tell(format!(
+        "{near} near and of all kinds, {far} far and only buying"
+    ));
     until("a packet is lost", async || {
         let lost = scene.redis.lost();
         (lost > 0).then_some(()).ok_or(String::new())
@@ -278,6 +300,8 @@ async fn f32_far_servers_and_lost_packets() {
         sale.load.granted() - sold,
     );
     assert!(calls < sold as u64, "{calls} calls for {sold} orders");
+    sale.load.calm(false);
+    sale.sells(50).await;
     scene.redis.weather(Weather::default());
     scene.mysql.weather(Weather::default());
     sale.ends(&scene, row).await;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use seckill_domain::VoucherId;
-use seckill_tests::harness::{Offer, Shop, Told, buyer, buyers};
+use seckill_tests::harness::{Demand, Offer, Shop, Told, buyer, buyers};
 use seckill_tests::matrix::Row;
 
-use crate::scene::{Sale, Scene, insist, order_of, put_off, refused, sells};
+use crate::scene::{Sale, Scene, held, insist, order_of, put_off, refused, sells};
 
 /// The scripts are thrown out of Redis every 100 ms: whoever calls brings his along.
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn f15_scripts_are_flushed_ten_times_a_second() {
     let Some((mut row, scene)) = Scene::begin().await else {
         return;
     };
-    let sale = scene.busy(20_000, 16).await;
+    let sale = scene.selling(20_000, 16).await;
     let sold = sale.load.granted();
     let mut in_flight = 0;
     for _ in 0..FLUSHES {
@@ -134,9 +134,10 @@ async fn f17_memory_is_used_up() {
         process,
         voucher,
         load,
-    } = scene.busy(20_000, 8).await;
+        ..
+    } = scene.selling(20_000, 8).await;
     let ledger = scene.ledger().await;
-    let held = scene.pile_up(&ledger, 20).await;
+    let stalled = scene.pile_up(&ledger, 20).await;
     row.struck("maxmemory", scene.in_flight().await);
     set_maxmemory(&scene, "1mb").await;
     refused(&scene.history).await;
@@ -146,13 +147,14 @@ async fn f17_memory_is_used_up() {
     let answer = process.shop().buy(voucher, buyer()).await;
     assert_eq!(answer.code(), "unavailable", "{answer:?}");
     assert_eq!(contents(&scene, "").await, before);
-    held.release().await;
+    stalled.release().await;
     set_maxmemory(&scene, "0").await;
-    let load = scene.load(&[&process], voucher, 8);
-    sells(&load, 50).await;
+    let demand = Demand::of(voucher).of_all_kinds();
+    let load = scene.load_of(&[&process], demand, 8);
+    sells(&load, 70).await;
     load.stop().await;
     let verdict = scene.judged(&process, &[voucher]).await;
-    row.held(&verdict);
+    held(&scene, row, &verdict, demand);
 }
 
 async fn set_maxmemory(scene: &Scene, bytes: &str) {

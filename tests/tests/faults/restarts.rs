@@ -3,7 +3,7 @@
 use seckill_tests::harness::{Load, Process};
 use seckill_tests::matrix::Row;
 
-use crate::scene::{Sale, Scene, sells};
+use crate::scene::{Sale, Scene, held, sells};
 
 /// With orders in flight, one component after the other is asked to stop (SIGTERM), and is there
 /// again: Redis, the database, and each process of the service. Nobody who was told that he has a
@@ -16,6 +16,7 @@ async fn f31_every_component_is_restarted_in_turn() {
     let Sale {
         process,
         voucher,
+        demand,
         load,
     } = scene.busy(20_000, 8).await;
     let servers = scene.site.servers();
@@ -36,7 +37,7 @@ async fn f31_every_component_is_restarted_in_turn() {
     load.stop().await;
     let verdict = scene.judged(&running[0], &[voucher]).await;
     assert_eq!(scene.pending().await, 0, "of those who went");
-    row.held(&verdict);
+    held(&scene, row, &verdict, demand);
 }
 
 /// As a load balancer does: first no new calls, then the signal.

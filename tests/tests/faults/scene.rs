@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId, VoucherId};
 use seckill_tests::harness::{
-    Event, Gate, HeldWriters, History, Ledger, Load, Offer, Process, Proxy, Purchase, Shop, Site,
-    Told, Verdict, audit, eventually,
+    Demand, Event, Exercised, Gate, HeldWriters, History, Ledger, Load, Offer, Process, Proxy,
+    Purchase, Shop, Site, Told, Verdict, audit, eventually,
 };
 use seckill_tests::matrix::Row;
 
@@ -26,10 +26,15 @@ pub(crate) struct Scene {
     pub(crate) history: Arc<History>,
 }
 
+/// Of each thing that a crowd of all kinds does, so much must have been done in a row.
+const LIVELY: usize = 5;
+
 /// A crowd that buys from one process.
 pub(crate) struct Sale {
     pub(crate) process: Process,
+    /// Of which there is plenty.
     pub(crate) voucher: VoucherId,
+    pub(crate) demand: Demand,
     pub(crate) load: Load,
 }
 
@@ -41,14 +46,51 @@ impl Sale {
 
     /// The crowd goes home, and the checker has its verdict.
     pub(crate) async fn judged(self, scene: &Scene) -> Verdict {
+        let vouchers = self.demand.vouchers();
         self.load.stop().await;
-        scene.judged(&self.process, &[self.voucher]).await
+        scene.judged(&self.process, &vouchers).await
     }
 
-    /// The crowd goes home, and every promise held.
+    /// The crowd goes home, every promise held, and each was made use of.
     pub(crate) async fn ends(self, scene: &Scene, row: Row) {
-        row.held(&self.judged(scene).await);
+        let demand = self.demand;
+        let verdict = self.judged(scene).await;
+        held(scene, row, &verdict, demand);
     }
+}
+
+/// Every promise held, and each was made use of that a crowd with this demand makes use of.
+pub(crate) fn held(scene: &Scene, row: Row, verdict: &Verdict, demand: Demand) {
+    verdict.assert_none_rejected();
+    held_after_a_loss(scene, row, verdict, demand);
+}
+
+/// The same after Redis has lost what it acknowledged. What was granted of the last units may be taken
+/// back, and the buyer is told that it was lost. Whoever asked again before the loss was noticed, since
+/// he had no answer, may have been given a second order, and keeps one of the two.
+///
+/// Until then the turn that somebody has lost may be given to another as well, which is documented: so
+/// it is calm meanwhile.
+pub(crate) fn held_after_a_loss(scene: &Scene, mut row: Row, verdict: &Verdict, demand: Demand) {
+    let tried = Exercised::by(&scene.history.events(), &verdict.facts);
+    demand.assert_tried(&tried, LIVELY);
+    if demand.is_of_all_kinds() {
+        row.tell(tried);
+    }
+    let orders = &verdict.facts.orders;
+    for order in &verdict.rejected {
+        let refused = &orders[order];
+        let is_fair = match refused.reason.as_deref() {
+            Some("lost") => demand.is_scarce(refused.voucher),
+            Some("limit_reached") => orders.values().any(|other| {
+                let same = (other.voucher, other.buyer) == (refused.voucher, refused.buyer);
+                same && other.was_served()
+            }),
+            _ => false,
+        };
+        assert!(is_fair, "{order} was taken back: {refused:?}");
+    }
+    row.held_with_rejections(verdict);
 }
 
 impl Scene {
@@ -104,26 +146,61 @@ impl Scene {
         self.site.ledger().await
     }
 
-    /// A crowd.
+    /// A crowd that only buys.
     pub(crate) fn load(&self, processes: &[&Process], voucher: VoucherId, at_once: usize) -> Load {
-        let shops: Vec<Shop> = processes.iter().map(|process| process.shop()).collect();
-        Load::start(&shops, &self.history, voucher, at_once)
+        self.load_of(processes, Demand::of(voucher), at_once)
     }
 
-    /// A process that sells, to so many at once.
+    /// A crowd that wants this.
+    pub(crate) fn load_of(&self, processes: &[&Process], demand: Demand, at_once: usize) -> Load {
+        let shops: Vec<Shop> = processes.iter().map(|process| process.shop()).collect();
+        Load::of(&shops, &self.history, demand, at_once)
+    }
+
+    /// A process that sells, to so many at once, of all kinds.
     pub(crate) async fn busy(&self, units: u32, at_once: usize) -> Sale {
         self.busy_with(&Offer::of(units), at_once).await
     }
 
     /// The same, of a certain offer.
     pub(crate) async fn busy_with(&self, offer: &Offer, at_once: usize) -> Sale {
+        self.opened(offer, None, at_once, Demand::of_all_kinds)
+            .await
+    }
+
+    /// The same, to people who only buy.
+    pub(crate) async fn selling(&self, units: u32, at_once: usize) -> Sale {
+        let offer = Offer::of(units);
+        self.opened(&offer, None, at_once, |demand| demand).await
+    }
+
+    /// The same, to people of all kinds, some of whom want what there is little of: up to three units
+    /// each, and there is a line for it.
+    pub(crate) async fn contested(&self, at_once: usize, want: fn(Demand) -> Demand) -> Sale {
+        let little = Offer::of(24).limit(3).waitlist(8);
+        self.opened(&Offer::of(20_000), Some(&little), at_once, want)
+            .await
+    }
+
+    async fn opened(
+        &self,
+        offer: &Offer,
+        little: Option<&Offer>,
+        at_once: usize,
+        want: fn(Demand) -> Demand,
+    ) -> Sale {
         let process = self.start().await;
         let voucher = process.shop().sell(offer).await;
-        let load = self.load(&[&process], voucher, at_once);
+        let mut demand = want(Demand::of(voucher));
+        if let Some(little) = little {
+            demand = demand.and_scarce(process.shop().sell(little).await);
+        }
+        let load = self.load_of(&[&process], demand, at_once);
         sells(&load, 50).await;
         Sale {
             process,
             voucher,
+            demand,
             load,
         }
     }
@@ -136,6 +213,11 @@ impl Scene {
     /// What the gate decided and the ledger is not known to have, by the gate's own books.
     pub(crate) async fn in_flight(&self) -> i64 {
         self.gate().await.in_flight().await
+    }
+
+    /// How many decisions the partition has seen.
+    pub(crate) async fn decided(&self) -> i64 {
+        decided(&self.gate().await).await
     }
 
     /// Entries that were delivered to some consumer and not acknowledged.
@@ -192,6 +274,14 @@ pub(crate) async fn offered(process: &Process) {
             .ok_or(format!("{remembered:?}"))
     })
     .await;
+}
+
+/// How many decisions the partition has seen, by this Redis.
+pub(crate) async fn decided(gate: &Gate) -> i64 {
+    let keys = gate.keys().await;
+    let meta = keys.keys().find(|name| name.ends_with(":meta"));
+    let meta = meta.expect("the partition's books");
+    gate.run(redis::cmd("HGET").arg(meta).arg("seq")).await
 }
 
 /// How often a process noticed that Redis went back, or that it alone knows of an answer. What was
