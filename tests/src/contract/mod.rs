@@ -35,6 +35,7 @@ pub mod gate_waiters;
 pub mod gate_waitlist;
 pub mod gate_window;
 pub mod hot_bounds;
+pub mod hot_model;
 pub mod leases;
 pub mod ledger_adjustments;
 pub mod ledger_bounds;
@@ -135,7 +136,7 @@ macro_rules! hot_path_contract {
     ($stand:path) => {
         $crate::purchase_gate_contract!($stand);
         $crate::contract_suites! { $stand:
-            delay_queue gate_holders gate_repairs gate_waiters hot_bounds leases loader_contents
+            delay_queue gate_holders gate_repairs gate_waiters hot_bounds hot_model leases loader_contents
             loader_epochs loader_losses loader_offers loader_places loader_survivors loader_tokens notices
             order_ids stream_reading stream_upkeep
         }
