@@ -104,6 +104,22 @@ seen! {
     Eviction "eviction of a sale";
     /// Decisions that nobody had applied were lost with the hot data.
     DecisionsLost "decisions lost with the hot data";
+    /// An entry that is not ours was put into a stream.
+    Garbage "unreadable entry planted";
+    /// What stood in a stream and cannot be read was parked.
+    Unreadable "unreadable entry parked";
+    /// A decision that no sale took part in was put into a stream.
+    Forgery "forged decision planted";
+    /// A message was removed before the ledger had it.
+    MessageGone "message lost before the ledger had it";
+    /// The gate forgot a holder.
+    HolderGone "holder lost at the gate";
+    /// The gate missed that units came back.
+    ReleaseMissed "release missed by the gate";
+    /// The gate's free stock was made to be off.
+    FreeOff "free stock made to be off";
+    /// The delay queue was emptied while orders stood in it.
+    DelaysLost "delay queue emptied";
     /// A store was off for a while.
     Outage "outage of a store";
     /// A process was cut off from a store.

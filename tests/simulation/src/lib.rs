@@ -11,6 +11,7 @@ mod faulty;
 pub mod judge;
 pub mod link;
 mod loops;
+pub mod losses;
 pub mod misfortune;
 pub mod node;
 pub mod promises;

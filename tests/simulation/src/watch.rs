@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use seckill_application::ports::{
-    AdmissionBatch, Admitted, Applied, BatchItem, EntryId, EpochBegun, Report, StreamReply, Verdict,
+    AdmissionBatch, Admitted, Applied, BatchItem, Clock as _, EntryId, EpochBegun, Report,
+    StreamReply, Verdict,
 };
 use seckill_domain::{Admission, Attempt, Decision, Epoch, OrderId, PartitionId, VoucherId};
 
@@ -14,6 +16,7 @@ use crate::coverage::Seen;
 use crate::executor::Group;
 use crate::judge::{Rule, Violation};
 use crate::link::{Nature, Way};
+use crate::losses::{Losses, Lost};
 use crate::note;
 use crate::stores::Stores;
 
@@ -28,9 +31,11 @@ pub struct Watch {
 struct State {
     delivered: HashSet<(PartitionId, Epoch, EntryId)>,
     writers: BTreeMap<PartitionId, Group>,
-    at_risk: BTreeSet<OrderId>,
-    /// Partitions that have lost something since all was at rest.
-    lossy: BTreeSet<PartitionId>,
+    losses: Losses,
+    /// When a gate was first seen to decide an order.
+    decided: BTreeMap<OrderId, Duration>,
+    /// Orders that were decided under a key.
+    keyed: BTreeSet<OrderId>,
     /// How often all has been at rest.
     rests: u64,
     epochs: BTreeMap<PartitionId, u32>,
@@ -67,7 +72,7 @@ impl Watch {
         state.epochs.clear();
         state.refused = None;
         state.mended = None;
-        state.lossy.clear();
+        state.losses.rests(self.nature.clock.monotonic());
     }
 
     /// What happens only after a loss has not happened.
@@ -94,9 +99,40 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether a decision about the order was lost with hot data.
+    /// Whether a decision about the order was ever lost with hot data.
     pub fn is_at_risk(&self, order: OrderId) -> bool {
-        self.state().at_risk.contains(&order)
+        self.state().losses.has(order, None)
+    }
+
+    /// Whether that decision about the order was ever lost with hot data.
+    pub fn has_lost_of(&self, order: OrderId, what: Lost) -> bool {
+        self.state().losses.has(order, Some(what))
+    }
+
+    /// Whether the hot store did not know of the order at that moment.
+    pub fn was_lost_at(&self, order: OrderId, when: Duration) -> bool {
+        self.state().losses.has_order_at(order, when)
+    }
+
+    /// Whether a gate that had lost something decided the order, before it was itself forgotten.
+    pub fn was_decided_blindly(&self, voucher: VoucherId, order: OrderId) -> bool {
+        let partition = self.stores.partitions.of(voucher);
+        let decided = self.decided(order);
+        let losses = &self.state().losses;
+        losses.has(order, None)
+            && decided.is_some_and(|when| losses.has_partition_at(partition, when))
+    }
+
+    /// Whether the order was decided under a key that it lost with hot data: another one may have
+    /// it since.
+    pub fn has_lost_key_of(&self, order: OrderId) -> bool {
+        let state = self.state();
+        state.keyed.contains(&order) && state.losses.has(order, None)
+    }
+
+    /// When a gate was first seen to grant the order or to give it a place.
+    pub fn decided(&self, order: OrderId) -> Option<Duration> {
+        self.state().decided.get(&order).copied()
     }
 
     /// Who writes orders: one of each partition.
@@ -122,7 +158,8 @@ impl Watch {
         for (partition, before) in before {
             let lost = self.gone(partition, before);
             self.nature.coverage.add(Seen::DecisionsLost, lost as u64);
-            self.state().lossy.insert(partition);
+            let when = self.nature.clock.monotonic();
+            self.state().losses.of_partition(partition, when);
         }
     }
 
@@ -131,8 +168,11 @@ impl Watch {
         let after = self.stores.unapplied(partition);
         let gone = before.into_iter().filter(|it| !after.contains(it));
         let gone: Vec<Decision> = gone.collect();
-        let orders = gone.iter().filter_map(|it| Some(it.claim()?.order));
-        self.state().at_risk.extend(orders);
+        let when = self.nature.clock.monotonic();
+        let mut state = self.state();
+        for decision in &gone {
+            state.losses.of_decision(decision, when);
+        }
         gone.len()
     }
 
@@ -176,6 +216,14 @@ impl Watch {
                 attempt.buyer,
                 attempt.order
             );
+            if let Admission::Granted { order } | Admission::Waitlisted { order, .. } = admission {
+                let when = self.nature.clock.monotonic();
+                let mut state = self.state();
+                state.decided.entry(*order).or_insert(when);
+                if attempt.key.is_some() {
+                    state.keyed.insert(*order);
+                }
+            }
             if way == Way::AnswerLost && matches!(admission, Admission::Granted { .. }) {
                 self.nature.coverage.saw(Seen::GrantAnswerLost);
             }
@@ -185,7 +233,8 @@ impl Watch {
     /// A new life leaves behind what stands in the stream of the one before: only where the hot
     /// store had lost something is that a loss.
     pub(crate) fn left_behind(&self, partition: PartitionId, before: Vec<Decision>) {
-        let lossy = self.state().lossy.contains(&partition);
+        let when = self.nature.clock.monotonic();
+        let lossy = self.state().losses.has_partition_at(partition, when);
         if lossy {
             self.gone(partition, before);
         }
@@ -240,6 +289,12 @@ impl Watch {
         }
         for (item, verdict) in batch.items.iter().zip(verdicts) {
             note!(self.nature.trace, "  {verdict:?} {item:?}");
+            if let BatchItem::Decision { decision, .. } = item
+                && let Some(claim) = decision.claim()
+            {
+                let when = self.nature.clock.monotonic();
+                self.state().losses.settled(claim.order, when);
+            }
             match verdict {
                 Verdict::Confirmed if is_promotion(item) => coverage.saw(Seen::Promotion),
                 Verdict::Confirmed => {}
@@ -248,7 +303,11 @@ impl Watch {
                     coverage.saw(Seen::Rejection);
                     self.state().refused = Some(format!("{verdict:?} {item:?}"));
                 }
-                Verdict::Parked(_) => coverage.saw(Seen::Parked),
+                Verdict::Parked(_) => {
+                    coverage.saw(Seen::Parked);
+                    let unreadable = matches!(item, BatchItem::Unreadable { .. });
+                    coverage.add(Seen::Unreadable, u64::from(unreadable));
+                }
             }
         }
     }

@@ -14,12 +14,30 @@ use std::fmt;
 use std::sync::Arc;
 
 use seckill_application::ports::{HotPath, LedgerPorts};
+use seckill_domain::invariants::InvariantId;
 use seckill_memory::{HotGuard, LedgerGuard};
 
+use crate::judge::Rule;
 use crate::stores::Stores;
 
+/// A rule by its name, or by that of its promise.
+macro_rules! rule {
+    (HealthyGate) => {
+        Rule::HealthyGate
+    };
+    (NoFalseAlarm) => {
+        Rule::NoFalseAlarm
+    };
+    (NoFalseRepair) => {
+        Rule::NoFalseRepair
+    };
+    ($promise:ident) => {
+        Rule::Promise(InvariantId::$promise)
+    };
+}
+
 macro_rules! bugs {
-    ($($(#[doc = $doc:literal])* $name:ident $word:literal $layer:literal;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident $word:literal $layer:literal [$($rule:ident)+];)*) => {
         /// A bug that can be planted.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Bug { $($(#[doc = $doc])* $name,)* }
@@ -33,6 +51,11 @@ macro_rules! bugs {
                 match self { $(Self::$name => $word,)* }
             }
 
+            /// What may show it first: what the layer is there for, and what follows from that.
+            pub fn breaks(self) -> &'static [Rule] {
+                match self { $(Self::$name => &[$(rule!($rule)),+],)* }
+            }
+
             /// The layer that it takes away.
             pub fn layer(self) -> &'static str {
                 match self { $(Self::$name => $layer,)* }
@@ -44,58 +67,59 @@ macro_rules! bugs {
 bugs! {
     /// Entries leave the stream when they are read.
     AckBeforeCommit "ack before commit"
-        "an entry stays in the stream until the ledger has it";
+        "an entry stays in the stream until the ledger has it"
+        [Conservation NoFalseAlarm PaidXorExpired NoSilentLoss NoFalseRepair];
     /// What a dead consumer was given stays his.
     NoTakeOver "no take-over"
-        "a new writer makes what others were given its own";
+        "a new writer makes what others were given its own" [Drains];
     /// The same order takes units again.
     NoUniqueGuard "no unique guard"
-        "an order takes its units once, however often its grant comes";
+        "an order takes its units once, however often its grant comes" [Once];
     /// A lost answer is asked for with a new order id, and whoever has something gets that id back.
     NewIdOnRetry "new id on retry, echoing gate"
-        "an attempt keeps its order id, and the gate answers with the first one";
+        "an attempt keeps its order id, and the gate answers with the first one" [NoSilentLoss Idempotent];
     /// Every update is applied as if it were the next, and units come back from anybody.
     ReleaseUnchecked "release without holder check, repeated"
-        "units come back once, from a buyer who holds them";
+        "units come back once, from a buyer who holds them" [Conservation];
     /// Every update is applied as if it were the next.
     NoGateVersion "no gate version"
-        "the gate applies each update of the ledger once";
+        "the gate applies each update of the ledger once" [Conservation];
     /// An order expires without being locked, whatever stage it is in by then.
     ExpiryUnconditional "expiry without state condition"
-        "an order moves on only from the stage it was seen in";
+        "an order moves on only from the stage it was seen in" [PaidXorExpired Once];
     /// Units that come back are anybody's until somebody serves the waitlist.
     PromotionOutside "promotion outside the release script"
-        "units that come back go to the head of the waitlist in one step";
+        "units that come back go to the head of the waitlist in one step" [FairWaitlist];
     /// Reconciliation compares what gate and ledger have now, while messages are on their way.
     CountersReconciled "reconciliation on live counters"
-        "sets of order ids are compared at one position";
+        "sets of order ids are compared at one position" [NoFalseRepair Conservation];
     /// Batches are applied whoever sends them, wherever they went on from.
     NoFence "no fence"
-        "the ledger moves on only from a writer's own fence, epoch and position";
+        "the ledger moves on only from a writer's own fence, epoch and position" [Conservation NoFalseAlarm];
     /// Nothing that was answered is offered again.
     NothingOffered "no remembered answers"
-        "a process offers what it answered and the ledger does not have";
+        "a process offers what it answered and the ledger does not have" [NoSilentLoss];
     /// A sale is loaded from the ledger while messages are on their way.
     LoadInFlight "load while messages are in flight"
-        "a load waits until the ledger has all that the gate decided";
+        "a load waits until the ledger has all that the gate decided" [Conservation Idempotent NoFalseRepair];
     /// A rebuilt gate does not know who bought.
     HoldersForgotten "rebuild without holders"
-        "a load brings back who holds units";
+        "a load brings back who holds units" [Conservation HealthyGate NoFalseRepair];
     /// A rebuilt gate does not know the keys.
     KeysForgotten "rebuild without idempotency keys"
-        "a load brings back the used keys";
+        "a load brings back the used keys" [Idempotent HealthyGate];
     /// The ledger takes units that are not there.
     NoStockCondition "no stock condition"
-        "the ledger takes units only out of what is there";
+        "the ledger takes units only out of what is there" [NeverOversold];
     /// The ledger does not count what a buyer has.
     NoLimit "no limit in the ledger"
-        "a row constraint limits a buyer's live units";
+        "a row constraint limits a buyer's live units" [Limit];
     /// The ledger gives a buyer a second place on a waitlist.
     SecondPlace "a second place for a buyer"
-        "the ledger gives a buyer one place, when the gate has lost the one that he has";
+        "the ledger gives a buyer one place, when the gate has lost the one that he has" [FairWaitlist];
     /// Only the delay queue ends payment windows.
     NoSweep "no expiry sweep"
-        "the ledger is swept for orders that are overdue";
+        "the ledger is swept for orders that are overdue" [Drains];
 }
 
 impl fmt::Display for Bug {

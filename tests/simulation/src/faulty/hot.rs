@@ -18,7 +18,7 @@ use seckill_domain::{
 };
 
 use super::{Faulty, faulty};
-use crate::link::Late;
+use crate::link::{Late, Way};
 use crate::watch::Watch;
 
 faulty!(PurchaseGate as "purchase_gate" {
@@ -40,9 +40,11 @@ faulty!(PurchaseGate as "purchase_gate" {
     retire(voucher: VoucherId) -> bool {} (voucher);
 } extra {
     async fn admit(&self, voucher: VoucherId, attempts: &[Attempt]) -> Result<Admitted, Fault> {
-        let (inner, kept) = (self.inner.clone(), attempts.to_vec());
+        let (inner, watch, kept) = (self.inner.clone(), self.watch.clone(), attempts.to_vec());
         let late: Late = Box::new(move || Box::pin(async move {
-            drop(inner.admit(voucher, &kept).await);
+            if let Ok(reply) = inner.admit(voucher, &kept).await {
+                watch.admitted(voucher, &kept, &reply, Way::AnswerLost);
+            }
         }));
         let watch = |reply: &Admitted, way| self.watch.admitted(voucher, attempts, reply, way);
         self.link

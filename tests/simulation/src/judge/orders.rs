@@ -7,6 +7,7 @@ use seckill_domain::{BuyerId, EventId, EventKind, Order, OrderId, OrderStatus, V
 
 use super::waitlist::EVENTS_MAX;
 use super::{Violation, broken};
+use crate::losses::Lost;
 use crate::promises::{Outcome, Told};
 use crate::site::{FORGED, Site};
 use crate::stores::now;
@@ -91,7 +92,9 @@ pub(super) fn nothing_lost(site: &Site, orders: &[Order]) -> Result<(), Violatio
             order.status(),
             OrderStatus::Waiting | OrderStatus::Withdrawn | OrderStatus::ClosedOut
         );
-        if promise.units && without && !site.watch.is_at_risk(*id) {
+        // That he was given units in his turn may be lost with the hot data; then he waits again.
+        let lost = site.watch.has_lost_of(*id, Lost::Promotion);
+        if promise.units && without && !lost {
             let how = format!("order {id} had units, and is {:?}", order.status());
             return broken(InvariantId::NoSilentLoss, how);
         }
@@ -112,7 +115,7 @@ fn ends_stay(
         let is = order.status();
         let stays = is == *end || (*end, is) == (OrderStatus::Paid, OrderStatus::Refunded);
         // That a place was given up may be lost with the hot data.
-        let lost = !end.is_ledgers() && site.watch.is_at_risk(*id);
+        let lost = !end.is_ledgers() && site.watch.has_lost_of(*id, Lost::End);
         if !stays && !lost {
             let how = format!("order {id} was {end:?}, and is {is:?}");
             return broken(InvariantId::PaidXorExpired, how);
@@ -140,13 +143,13 @@ fn same_request(
     orders: &BTreeMap<OrderId, &Order>,
 ) -> Result<(), Violation> {
     for ((voucher, buyer, key), got) in &told.keys {
-        let kept: Vec<_> = got
-            .iter()
-            .filter(|id| !site.watch.is_at_risk(**id))
-            .collect();
-        if kept.len() > 1 {
-            let how = format!("buyer {buyer} got {kept:?} of voucher {voucher} for key {key}");
-            return broken(InvariantId::Idempotent, how);
+        let mut got: Vec<OrderId> = got.iter().copied().collect();
+        got.sort_by_key(|order| site.watch.decided(*order));
+        for pair in got.windows(2) {
+            if !is_forgotten(site, *voucher, pair[0], pair[1]) {
+                let how = format!("buyer {buyer} got {got:?} of voucher {voucher} for key {key}");
+                return broken(InvariantId::Idempotent, how);
+            }
         }
     }
     let mut by_key: BTreeMap<(VoucherId, BuyerId, &str), OrderId> = BTreeMap::new();
@@ -161,12 +164,21 @@ fn same_request(
     Ok(())
 }
 
+/// Whether the gate had forgotten the first order when it decided the other one, or was itself
+/// forgotten when it did.
+fn is_forgotten(site: &Site, voucher: VoucherId, first: OrderId, other: OrderId) -> bool {
+    let watch = &site.watch;
+    let when = watch.decided(other);
+    when.is_some_and(|when| watch.was_lost_at(first, when))
+        || watch.was_decided_blindly(voucher, other)
+}
+
 /// I9: a call makes one order at most.
 fn nothing_unasked(site: &Site, told: &Told, orders: &[Order]) -> Result<(), Violation> {
     let mut made: BTreeMap<(VoucherId, BuyerId), usize> = BTreeMap::new();
     let asked = |it: &&Order| it.key.is_none() && it.buyer != BuyerId::new(FORGED);
     let keyless = orders.iter().filter(asked);
-    let keyless = keyless.filter(|it| !site.watch.is_at_risk(it.id));
+    let keyless = keyless.filter(|it| !site.watch.has_lost_key_of(it.id));
     for order in keyless {
         *made.entry((order.voucher, order.buyer)).or_default() += 1;
     }

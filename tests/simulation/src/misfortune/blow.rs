@@ -50,7 +50,7 @@ impl Blow {
             Kind::ReleaseMissed => self.miss_release(),
             Kind::FreeOff => self.shift_free(),
             Kind::DelaysLost => {
-                self.site.stores.memory.lose_delays();
+                self.saw_if(self.site.stores.memory.lose_delays(), Seen::DelaysLost);
             }
         }
     }
@@ -61,6 +61,12 @@ impl Blow {
 
     fn saw(&self, what: Seen) {
         self.site.nature.coverage.saw(what);
+    }
+
+    fn saw_if(&self, happened: bool, what: Seen) {
+        if happened {
+            self.saw(what);
+        }
     }
 
     fn later(&self, pause: Duration, act: impl FnOnce(&Site) + Send + 'static) {
@@ -239,11 +245,9 @@ impl Blow {
             return;
         };
         let partition = self.site.stores.partitions.of(voucher);
-        let _ = self
-            .site
-            .stores
-            .memory
-            .plant_entry(partition, "{\"hello\": 1}");
+        let memory = &self.site.stores.memory;
+        let planted = memory.plant_entry(partition, "{\"hello\": 1}");
+        self.saw_if(planted.is_some(), Seen::Garbage);
     }
 
     /// A decision with the next number that no sale took part in.
@@ -268,10 +272,9 @@ impl Blow {
             key: None,
         };
         note!(self.site.nature.trace, "forged: {claim:?}");
-        self.site
-            .stores
-            .memory
-            .plant_decisions(partition, vec![Decision::Granted(claim)]);
+        let memory = &self.site.stores.memory;
+        let planted = memory.plant_decisions(partition, vec![Decision::Granted(claim)]);
+        self.saw_if(planted, Seen::Forgery);
     }
 
     fn lose_message(&self) {
@@ -285,7 +288,8 @@ impl Blow {
             .collect();
         if let Some(claim) = self.dice().pick(&claims) {
             note!(self.site.nature.trace, "the message of {claim:?} is lost");
-            self.lose(|memory| memory.remove_message(claim.voucher, claim.order));
+            let removed = self.lose(|memory| memory.remove_message(claim.voucher, claim.order));
+            self.saw_if(removed, Seen::MessageGone);
         }
     }
 
@@ -293,7 +297,9 @@ impl Blow {
         if let Some(order) = self.any_order(|order| order.status().is_live()) {
             self.judge.damaged();
             note!(self.site.nature.trace, "the holder of {} is lost", order.id);
-            self.site.stores.memory.drop_holder(order.voucher, order.id);
+            let memory = &self.site.stores.memory;
+            let dropped = memory.drop_holder(order.voucher, order.id);
+            self.saw_if(dropped, Seen::HolderGone);
         }
     }
 
@@ -318,6 +324,7 @@ impl Blow {
                 promoted: false,
             };
             memory.plant_holder(order.voucher, order.buyer, held);
+            self.saw(Seen::ReleaseMissed);
         }
     }
 
@@ -328,6 +335,7 @@ impl Blow {
         let by = if self.dice().chance(500) { 1 } else { -1 };
         self.judge.damaged();
         note!(self.site.nature.trace, "{by:+} unit of {voucher}");
-        self.site.stores.memory.shift_free(voucher, by);
+        let shifted = self.site.stores.memory.shift_free(voucher, by);
+        self.saw_if(shifted, Seen::FreeOff);
     }
 }
