@@ -2,7 +2,7 @@
 //! F32).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use rand::RngExt as _;
@@ -68,17 +68,36 @@ impl Haste {
     }
 }
 
-/// A client that sends a request and hangs up before, while or after it is answered. Returns
-/// whether it was gone before an answer came.
-async fn hang_up(address: &str, request: &str) -> bool {
-    let mut line = TcpStream::connect(address).await.expect("it listens");
-    line.write_all(request.as_bytes())
-        .await
-        .expect("it is sent");
-    let patience = Duration::from_micros(rand::rng().random_range(0..150_000));
-    let answered = tokio::time::timeout(patience, line.read_u8()).await;
-    // Dropped: the connection is closed, whatever the process is doing for it.
-    answered.is_err()
+/// Clients that hang up before, while or after they are answered.
+struct Impatient {
+    /// How long one waits at most, in microseconds: as long as it takes for some of them to be answered,
+    /// however slow the machine is.
+    patience: AtomicU64,
+    /// How many were gone before an answer came.
+    gone: AtomicUsize,
+}
+
+impl Impatient {
+    /// Before any of them has learned how slow it is.
+    const AT_FIRST: u64 = 150_000;
+
+    async fn hang_up(&self, address: &str, request: &str) {
+        let mut line = TcpStream::connect(address).await.expect("it listens");
+        line.write_all(request.as_bytes())
+            .await
+            .expect("it is sent");
+        let most = self.patience.load(Relaxed);
+        let patience = Duration::from_micros(rand::rng().random_range(0..most));
+        let answered = tokio::time::timeout(patience, line.read_u8()).await;
+        // About ten go for one who stays.
+        let most = match answered {
+            Err(_) => most + most / 200,
+            Ok(_) => Self::AT_FIRST.max(most - most / 20),
+        };
+        self.patience.store(most, Relaxed);
+        self.gone.fetch_add(usize::from(answered.is_err()), Relaxed);
+        // Dropped: the connection is closed, whatever the process is doing for it.
+    }
 }
 
 /// Clients go away at any moment of their calls, of every kind. What was begun is finished or
@@ -97,7 +116,10 @@ async fn f22_clients_hang_up_at_any_moment() {
     })
     .await;
     let address = sale.process.address();
-    let gone = Arc::new(AtomicUsize::new(0));
+    let impatient = Arc::new(Impatient {
+        patience: AtomicU64::new(Impatient::AT_FIRST),
+        gone: AtomicUsize::new(0),
+    });
     let mut clients = JoinSet::new();
     for turn in 0..CALLS {
         // Somebody else each time, or a buyer with his order, of whom all kinds are asked in turn.
@@ -113,18 +135,15 @@ async fn f22_clients_hang_up_at_any_moment() {
             scene.history.record(now, who, asked, Told::Nothing);
         }
         let request = haste.request(voucher, (who, order));
-        let (address, gone) = (address.clone(), Arc::clone(&gone));
-        clients.spawn(async move {
-            if hang_up(&address, &request).await {
-                gone.fetch_add(1, Relaxed);
-            }
-        });
+        let (address, impatient) = (address.clone(), Arc::clone(&impatient));
+        clients.spawn(async move { impatient.hang_up(&address, &request).await });
         if clients.len() >= 32 {
             clients.join_next().await;
         }
     }
     while clients.join_next().await.is_some() {}
-    row.struck("clients hang up while they are served", gone.load(Relaxed));
+    let gone = impatient.gone.load(Relaxed);
+    row.struck("clients hang up while they are served", gone);
     sale.sells(50).await;
     sale.load.stop().await;
     // Whoever stays is served, by the same connections to the database.
