@@ -25,7 +25,8 @@ async fn f19_the_database_is_away_until_the_backlog_is_full() {
         .with("SECKILL_BACKLOG_MAX", &BACKLOG.to_string())
         .with("SECKILL_LEDGER_CONNECTIONS", &CONNECTIONS.to_string());
     let away = std::env::var(AWAY_S).map_or(4, |seconds| seconds.parse().expect("seconds"));
-    // Whoever pays or gives up fills the other pool as well, which is no storm, and would be counted.
+    // Whoever pays or gives up tries to connect as well, and gives that up when it takes too long: more
+    // attempts are counted then than there are connections at a time.
     let sale = scene.selling(20_000, 8).await;
     let mysql = &scene.site.servers().mysql;
     mysql.kill().await;
