@@ -131,11 +131,20 @@ client() {
         "$("$binary" token --user 1 --role admin)" "$("$binary" token --user 4242)"
 }
 
+# chains WHO: calls were made with what other calls had answered.
+chains() {
+    local count
+    count=$(sed -n 's/^ *Scenarios: *\([0-9]*\) *$/\1/p' "$work/$1.log" | tail -n 1)
+    [ "${count:-0}" -gt 0 ] || { say "no scenario of several calls ran as $1" && return 1; }
+    say "$count scenarios of several calls as $1"
+}
+
 # Everything counted by the server itself.
 tally() {
     # A loop that panics is started again, and nobody is answered otherwise. (Errors in the log are
     # also what the requests deserve, such as a payment that contradicts itself.)
     ! grep panicked "$work/server.log" >&2 || return 1
+    chains admin && chains buyer || return 1
     python3 "$HERE/tally.py" "$work/openapi.json" "$base" "$REQUESTS_MIN" >"$work/tally"
 }
 

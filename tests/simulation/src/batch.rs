@@ -1,6 +1,7 @@
 //! Many runs, on every core.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +11,11 @@ use crate::bug::Bug;
 use crate::coverage::Coverage;
 use crate::judge::Violation;
 use crate::sim::{Outcome, Run};
+
+/// The first of seeds that nobody has run yet, most likely.
+pub fn new_base() -> u64 {
+    RandomState::new().build_hasher().finish() >> 16
+}
 
 /// Seeds to run.
 #[derive(Debug, Clone)]

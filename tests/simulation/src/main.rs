@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use seckill_simulation::batch::Batch;
+use seckill_simulation::batch::{Batch, new_base};
 use seckill_simulation::bug::Bug;
 use seckill_simulation::judge::Violation;
 use seckill_simulation::sim::Run;
@@ -17,9 +17,9 @@ struct Args {
     /// How many seeds to run.
     #[arg(long, default_value_t = 2_000)]
     seeds: u64,
-    /// The first of them.
-    #[arg(long, default_value_t = 1)]
-    base: u64,
+    /// The first of them; without it new ones each time, but for a bug those from 1.
+    #[arg(long)]
+    base: Option<u64>,
     /// Plant this bug, by a part of its name; `all` tries each, and prints how many seeds find it.
     #[arg(long)]
     bug: Option<String>,
@@ -45,7 +45,11 @@ fn main() -> ExitCode {
     }
     match args.seed {
         Some(seed) => one(seed, bugs.first().copied()),
-        None if bugs.is_empty() => many(&Batch::of(args.base, args.seeds)),
+        None if bugs.is_empty() => {
+            let base = args.base.unwrap_or_else(new_base);
+            println!("{} seeds from {base}", args.seeds);
+            many(&Batch::of(base, args.seeds))
+        }
         None => planted(&args, &bugs),
     }
 }
@@ -102,7 +106,7 @@ fn planted(args: &Args, bugs: &[Bug]) -> ExitCode {
     for bug in bugs {
         let batch = Batch {
             bug: Some(*bug),
-            ..Batch::of(args.base, args.seeds)
+            ..Batch::of(args.base.unwrap_or(1), args.seeds)
         };
         let found = batch.go();
         let (by, of) = (found.failures.len(), found.ran);

@@ -1,8 +1,10 @@
 //! Seeds must hold: new ones each time, and those that once did not.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
-use seckill_simulation::batch::{Batch, Found};
+use seckill_simulation::batch::{Batch, Found, new_base};
 use seckill_simulation::coverage::Seen;
 
 /// How many seeds run unless `SECKILL_SIM_SEEDS` says otherwise.
@@ -23,8 +25,7 @@ fn setting(name: &str) -> Option<u64> {
 
 /// The first of so many seeds: new ones each time, unless `SECKILL_SIM_BASE` says which.
 fn base(count: u64) -> u64 {
-    let new = || RandomState::new().build_hasher().finish() >> 16;
-    let base = setting("SECKILL_SIM_BASE").unwrap_or_else(new);
+    let base = setting("SECKILL_SIM_BASE").unwrap_or_else(new_base);
     println!("{count} seeds from {base}");
     base
 }
@@ -60,18 +61,49 @@ fn new_seeds_hold_and_everything_happens_in_them() {
     }
 }
 
+/// Each line of the list: the seed, and the test that holds what it once found.
+fn regressions() -> impl Iterator<Item = (u64, &'static str)> {
+    let lines = REGRESSIONS.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| {
+        let mut parts = line.split(" | ");
+        let seed = parts.next().expect("a seed").parse().expect("a number");
+        (seed, parts.next().expect("a test"))
+    })
+}
+
 #[test]
 fn seeds_that_once_did_not_hold_do() {
-    let lines = REGRESSIONS.lines().filter(|line| !line.starts_with('#'));
-    for line in lines {
-        let seed = line
-            .split_whitespace()
-            .next()
-            .expect("a seed")
-            .parse()
-            .expect("a number");
+    for (seed, _) in regressions() {
         assert_holds(&Batch::of(seed, 1).go());
     }
+}
+
+/// Every function in the sources below a folder, by name.
+fn functions(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            functions(&path, found);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let text = fs::read_to_string(&path).expect("a text");
+            let names = text
+                .split("fn ")
+                .skip(1)
+                .filter_map(|it| it.split('(').next());
+            found.extend(names.map(str::to_owned));
+        }
+    }
+}
+
+#[test]
+fn each_of_them_names_a_test_that_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut known = BTreeSet::from(["-".to_owned()]);
+    for folder in ["domain", "application", "adapters", "tests"] {
+        functions(&root.join(folder), &mut known);
+    }
+    let unknown = regressions().find(|(_, test)| !known.contains(*test));
+    assert_eq!(unknown, None);
 }
 
 /// Neither the thread nor the order of a hash, which differs from map to map, is in a trace.

@@ -68,7 +68,7 @@ bugs! {
     /// Entries leave the stream when they are read.
     AckBeforeCommit "ack before commit"
         "an entry stays in the stream until the ledger has it"
-        [Conservation NoFalseAlarm PaidXorExpired NoSilentLoss NoFalseRepair];
+        [Conservation FairWaitlist NoFalseAlarm PaidXorExpired NoSilentLoss NoFalseRepair];
     /// What a dead consumer was given stays his.
     NoTakeOver "no take-over"
         "a new writer makes what others were given its own" [Drains];
@@ -80,7 +80,7 @@ bugs! {
         "an attempt keeps its order id, and the gate answers with the first one" [NoSilentLoss Idempotent];
     /// Every update is applied as if it were the next, and units come back from anybody.
     ReleaseUnchecked "release without holder check, repeated"
-        "units come back once, from a buyer who holds them" [Conservation];
+        "units come back once, from a buyer who holds them" [Conservation HealthyGate];
     /// Every update is applied as if it were the next.
     NoGateVersion "no gate version"
         "the gate applies each update of the ledger once" [Conservation];

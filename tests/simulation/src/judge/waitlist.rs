@@ -108,12 +108,14 @@ fn overtaken(
             let decided = site.watch.decided(late.order.id).or(first.copied());
             // Who was told that he has units gets them, though the gate has forgotten it meanwhile.
             let kept = !late.promoted && site.watch.has_lost_of(late.order.id, Lost::Claim);
-            decided.is_some_and(|decided| decided > since)
+            // Whoever came while a place was forgotten has a turn before it.
+            let unknown = |when| site.watch.was_lost_at(*id, when);
+            decided.is_some_and(|decided| decided > since && !unknown(decided))
                 && !kept
                 && !site
                     .watch
                     .was_decided_blindly(late.order.voucher, late.order.id)
-                && !site.watch.was_lost_at(*id, late.when)
+                && !unknown(late.when)
         };
         if let Some(late) = late.find(overtakes) {
             let how = format!(
