@@ -8,12 +8,12 @@ use seckill_domain::{
     BuyerId, Money, Order, OrderId, OrderStatus, PlaceAtFirst, Stage, Ticket, VoucherId,
 };
 
-use crate::Fault;
 use crate::patience::{LOOK_PATIENCE, within};
 use crate::ports::{
     Clock, GateOrder, HotPath, Ledger, LedgerPorts, Page, ParkedOrder, Place, PlaceReply,
     PurchaseGate, VoucherFilter,
 };
+use crate::{Fault, RememberedAnswers};
 
 /// An order with the place it has on the waitlist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,16 +36,23 @@ pub struct ReadOrders {
     gate: Arc<dyn PurchaseGate>,
     ledger: Arc<dyn Ledger>,
     clock: Arc<dyn Clock>,
+    remembered: Arc<RememberedAnswers>,
     prices: Mutex<HashMap<VoucherId, Money>>,
 }
 
 impl ReadOrders {
     /// Over these ports.
-    pub fn new(hot: &HotPath, ledger: &LedgerPorts, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        hot: &HotPath,
+        ledger: &LedgerPorts,
+        clock: Arc<dyn Clock>,
+        remembered: Arc<RememberedAnswers>,
+    ) -> Self {
         Self {
             gate: hot.gate.clone(),
             ledger: ledger.ledger.clone(),
             clock,
+            remembered,
             prices: Mutex::default(),
         }
     }
@@ -109,7 +116,8 @@ impl ReadOrders {
     }
 
     /// Whether the gate has decided what the ledger does not have yet: that the order has its units,
-    /// parked ones included, or has left the waitlist. Waits up to 2 s for the ledger.
+    /// parked ones included, or has left the waitlist; or whether it may have, and lost it. Waits up
+    /// to 2 s for the ledger.
     pub(crate) async fn is_still_queued(&self, id: OrderId) -> Result<bool, Fault> {
         let deadline = self.clock.monotonic() + ROW_PATIENCE;
         while self.is_on_its_way(id).await? {
@@ -125,7 +133,7 @@ impl ReadOrders {
         let stages = self.ledger.stages(&[id]).await?;
         match stages.first().map(|(_, status)| *status) {
             Some(OrderStatus::Queued) => Ok(true),
-            None => self.gate.has_decided(id).await,
+            None => Ok(self.gate.has_decided(id).await? || self.remembered.may_come_back().await?),
             Some(OrderStatus::Waiting) => {
                 let found = self.gate.find_order(id).await?;
                 Ok(found.is_some_and(|found| found.holds_units || found.left.is_some()))
@@ -205,6 +213,10 @@ impl ReadOrders {
         if self.gate.has_decided(id).await? {
             let gone = "what was decided about the order is gone from the stream";
             return Err(Fault::unavailable("read_orders", gone));
+        }
+        if self.remembered.may_come_back().await? {
+            let lost = "the gate has lost what it decided, and is told of it again";
+            return Err(Fault::unavailable("read_orders", lost));
         }
         Ok(None)
     }

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use seckill_domain::{
-    Attempt, Claim, Epoch, OrderId, PartitionId, Partitions, Seat, Ticket, VoucherId,
+    Attempt, Claim, Epoch, OrderId, PartitionId, Partitions, Seat, Sequence, Ticket, VoucherId,
 };
 
 use crate::ports::{
-    Clock, GateLoader, HotPath, LOAD_CHUNK_MAX, Ledger, LedgerPorts, Offered, PartitionState,
+    AdmissionLedger, Clock, GateLoader, HotPath, LOAD_CHUNK_MAX, Ledger, LedgerPorts, Offered,
+    PartitionState,
 };
 use crate::{Fault, Meters, WantedSales};
 
@@ -29,17 +30,29 @@ const SETTLE_AFTER: Duration = Duration::from_millis(300);
 /// knows it leaves alone.
 const OFFER_AFTER: Duration = Duration::from_secs(2);
 
+/// For so long after a partition began a new life, somebody may still be offering what he answered.
+const OFFERED_WITHIN: Duration = Duration::from_secs(5);
+
 /// Remembers grants and places until the ledger has them. One per process.
 pub struct RememberedAnswers {
     loader: Arc<dyn GateLoader>,
     ledger: Arc<dyn Ledger>,
+    admissions: Arc<dyn AdmissionLedger>,
     clock: Arc<dyn Clock>,
     wanted: Arc<WantedSales>,
     meters: Arc<Meters>,
     partitions: Partitions,
     /// Oldest first, and the same in every run of a simulation.
     answers: Mutex<BTreeMap<OrderId, Remembered>>,
-    epochs: Mutex<HashMap<PartitionId, Epoch>>,
+    lives: Mutex<HashMap<PartitionId, Life>>,
+}
+
+/// The life of a partition that this process knows.
+#[derive(Clone, Copy)]
+struct Life {
+    epoch: Epoch,
+    /// When it was seen to follow another one.
+    renewed: Option<Duration>,
 }
 
 struct Remembered {
@@ -74,12 +87,13 @@ impl RememberedAnswers {
         Self {
             loader: hot.loader.clone(),
             ledger: ledger.ledger.clone(),
+            admissions: ledger.admissions.clone(),
             clock,
             wanted,
             meters,
             partitions,
             answers: Mutex::default(),
-            epochs: Mutex::default(),
+            lives: Mutex::default(),
         }
     }
 
@@ -210,22 +224,50 @@ impl RememberedAnswers {
             let PartitionState::Open { epoch, .. } = self.loader.partition(partition).await? else {
                 continue;
             };
-            let seen = self.seen(partition);
-            if seen == Some(epoch) {
+            let known = self.life(partition);
+            if known.is_some_and(|life| life.epoch == epoch) {
                 continue;
             }
-            if seen.is_some() && !self.offer_partition(partition).await? {
+            if known.is_some() && !self.offer_partition(partition).await? {
                 continue;
             }
-            let mut epochs = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
-            epochs.insert(partition, epoch);
+            let renewed = known.map(|_| self.clock.monotonic());
+            let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
+            lives.insert(partition, Life { epoch, renewed });
         }
         Ok(())
     }
 
-    fn seen(&self, partition: PartitionId) -> Option<Epoch> {
-        let epochs = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
-        epochs.get(&partition).copied()
+    /// The life of a partition that this process has seen last.
+    fn life(&self, partition: PartitionId) -> Option<Life> {
+        let lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
+        lives.get(&partition).copied()
+    }
+
+    /// Whether an order may come back that neither gate nor ledger know: a partition has lost its
+    /// life, or has begun another one just now. Whoever answered is about to offer it.
+    pub async fn may_come_back(&self) -> Result<bool, Fault> {
+        for partition in self.partitions.all() {
+            let known = self.life(partition);
+            let unsure = match (self.loader.partition(partition).await?, known) {
+                (PartitionState::Missing, None) => self.was_used(partition).await?,
+                (PartitionState::Missing, Some(_)) => true,
+                (PartitionState::Open { .. }, None) => false,
+                (PartitionState::Open { epoch, .. }, Some(life)) => {
+                    life.epoch != epoch || life.is_new(self.clock.monotonic())
+                }
+            };
+            if unsure {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether anything was ever decided in a partition, for all the ledger knows.
+    async fn was_used(&self, partition: PartitionId) -> Result<bool, Fault> {
+        let head = self.admissions.head(partition).await?;
+        Ok(head.applied > Sequence::new(0))
     }
 
     /// Whether every answer of the partition was taken.
@@ -287,6 +329,13 @@ impl RememberedAnswers {
         let lost: Vec<Claim> = claims.iter().cloned().chain(seats).collect();
         let reply = self.loader.lose(voucher, &lost).await?;
         Ok(reply == Offered::Taken)
+    }
+}
+
+impl Life {
+    fn is_new(&self, now: Duration) -> bool {
+        self.renewed
+            .is_some_and(|at| now.saturating_sub(at) < OFFERED_WITHIN)
     }
 }
 

@@ -34,20 +34,25 @@ impl<'a> Parts<'a> {
     ) -> Self {
         let meters = Arc::new(Meters::default());
         let wanted = Arc::new(WantedSales::default());
-        let remembered = RememberedAnswers::new(
+        let remembered = Arc::new(RememberedAnswers::new(
             hot,
             ledger,
             clock.clone(),
             wanted.clone(),
             meters.clone(),
             partitions,
-        );
+        ));
         let relay = RelayUpdates::new(hot, ledger, wanted.clone(), meters.clone());
         Self {
             recover: Arc::new(RecoverPartition::new(hot, ledger, meters.clone())),
             relay: Arc::new(relay),
-            orders: Arc::new(ReadOrders::new(hot, ledger, clock.clone())),
-            remembered: Arc::new(remembered),
+            orders: Arc::new(ReadOrders::new(
+                hot,
+                ledger,
+                clock.clone(),
+                remembered.clone(),
+            )),
+            remembered,
             hot,
             ledger,
             clock,

@@ -107,7 +107,12 @@ impl Branch {
         let (to_steer, steer_clock) = (Arc::new(load()), clock.clone());
         let steer = SteerSale::new(hot, ledger, relay.clone(), to_steer, steer_clock);
         let steer = Arc::new(steer);
-        let orders = Arc::new(ReadOrders::new(hot, ledger, clock.clone()));
+        let orders = Arc::new(ReadOrders::new(
+            hot,
+            ledger,
+            clock.clone(),
+            remembered.clone(),
+        ));
         let at_gate = (wanted.clone(), remembered);
         Self {
             adjust: AdjustStock::new(hot, ledger, steer.clone(), clock.clone()),

@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use seckill_tests::harness::{
-    Gate, HeldWriters, History, Ledger, Offer, Purchase, Shop, Site, audit, buyers, crowd,
+    Gate, HeldWriters, History, Ledger, Notice, Offer, Purchase, Shop, Site, audit, buyers, crowd,
     eventually,
 };
 use seckill_tests::matrix::Row;
 
 use crate::{on_own_servers, on_own_stores};
 
-on_own_servers!(everything_is_flushed);
+on_own_servers!(
+    everything_is_flushed,
+    nobody_is_unknown_while_the_gate_is_filled_again,
+);
 on_own_stores!(any_single_key_is_deleted);
 
 /// What the buyer of a damaged gate is told in the end.
@@ -72,6 +75,38 @@ async fn everything_is_flushed(site: Site) {
     let verdict = audit(&shops[0], &history, &[voucher], Some(&ledger)).await;
     assert_eq!(verdict.live_orders(voucher), 120);
     row.held(&verdict);
+}
+
+/// FLUSHALL, and at once everybody asks after his order and the provider says that it is paid: it may
+/// take a moment, and no order is unknown meanwhile.
+async fn nobody_is_unknown_while_the_gate_is_filled_again(site: Site) {
+    let (one, other) = (site.start().await, site.start().await);
+    let history = Arc::new(History::default());
+    let shops = [one.shop().writing(&history), other.shop().writing(&history)];
+    let voucher = shops[0].sell(&Offer::of(200)).await;
+    let ledger = site.ledger().await;
+    for _ in 0..3 {
+        let (sold, held) = sold_in_flight(&shops, voucher, &ledger, 0, 20).await;
+        site.gate().await.flush_all().await;
+        held.release().await;
+        let ask = async |((who, order), turn): ((BuyerId, OrderId), usize)| {
+            let shop = &shops[turn % shops.len()];
+            let seen = shop.order(order, who).await;
+            assert!(matches!(seen.status, 200 | 503), "{}", seen.text);
+            eventually("it is paid", Duration::from_secs(30), async || {
+                let heard = shop.hear(&Notice::of(order, "p-1")).await;
+                match heard.status {
+                    200 => Ok(assert_eq!(heard.word("outcome"), "paid", "{}", heard.text)),
+                    _ => Err(heard.text),
+                }
+            })
+            .await;
+        };
+        let turns = sold.into_iter().zip(0..).collect();
+        crowd(turns, 20, ask).await;
+    }
+    let verdict = audit(&shops[0], &history, &[voucher], Some(&ledger)).await;
+    assert_eq!(verdict.live_orders(voucher), 60);
 }
 
 async fn holders_keep_their_units(shop: &Shop, voucher: VoucherId, sold: &[(BuyerId, OrderId)]) {

@@ -1,4 +1,5 @@
-//! What a process asks the ledger about the answers that it remembers.
+//! The answers that a process remembers: what it asks the ledger about them, and what nobody is told
+//! is unknown while they are offered again.
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -6,10 +7,15 @@ use std::time::Duration;
 
 use futures::executor::block_on;
 use seckill_application::ports::LOAD_CHUNK_MAX;
-use seckill_application::{Meters, RememberedAnswers, WantedSales};
-use seckill_domain::{BuyerId, Claim, OrderId, Partitions, Timestamp, VoucherId};
+use seckill_application::ports::PaymentOutcome;
+use seckill_application::{
+    HearReply, Meters, PaymentNotice, Purchase, RememberedAnswers, WantedSales,
+};
+use seckill_domain::{BuyerId, Claim, OrderId, OrderStatus, Partitions, Timestamp, VoucherId};
 use seckill_memory::{HotPathOptions, MemoryHotPath, MemoryLedger, VirtualClock};
 use seckill_tests::controls::{Cut, Fuse, Stores, interrupted};
+
+use crate::world::{MS, Offer, PRICE_MINOR, World, buyer, money, payment, request};
 
 /// Two, so that vouchers of even and of odd numbers are apart.
 const PARTITIONS: Partitions = Partitions::new(NonZeroU16::new(2).expect("not zero"));
@@ -73,4 +79,79 @@ fn one_partition_that_is_behind_hides_no_other() {
     let answers = [(2, 3 * LOAD_CHUNK_MAX), (3, 3 * LOAD_CHUNK_MAX)];
     assert_eq!(settled(&answers, 1), Some("ledger.stages"), "each of both");
     assert_eq!(settled(&answers, 2), None, "once");
+}
+
+fn notice(order: OrderId) -> PaymentNotice {
+    PaymentNotice {
+        payment: payment("p-1"),
+        order,
+        amount: money(PRICE_MINOR),
+    }
+}
+
+/// Whether the order cannot be spoken of just now, neither to its buyer nor to the provider.
+fn is_put_off(world: &World, order: OrderId) -> bool {
+    let seen = world.alone(world.orders.find(order, buyer(1)));
+    let heard = world.alone(world.hear.run(&notice(order))).unwrap();
+    assert_eq!(seen.is_err(), heard == HearReply::OrderQueued, "{seen:?}");
+    seen.is_err_and(|fault| fault.is_retryable())
+}
+
+/// Or the money of whoever paid at once would go back, and his order would be there a moment later.
+#[test]
+fn an_order_that_the_gate_has_lost_is_not_unknown() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    world.alone(world.remembered.offer()).unwrap();
+    let asked = world.alone(world.purchase.run(request(voucher, 1, 1)));
+    let Purchase::Granted { order, .. } = asked.unwrap() else {
+        panic!("not granted");
+    };
+    let nobodys = OrderId::new(4_711);
+    let seen = world.alone(world.orders.find(nobodys, buyer(1)));
+    assert_eq!(seen.unwrap(), None, "nothing is lost yet");
+    world.store.wipe();
+    assert!(is_put_off(&world, order) && is_put_off(&world, nobodys));
+    world.settle();
+    assert!(
+        is_put_off(&world, order),
+        "the sale is there, and not yet he"
+    );
+    world.alone(world.remembered.offer()).unwrap();
+    let seen = world.alone(world.orders.find(order, buyer(1))).unwrap();
+    assert_eq!(
+        seen.map(|view| view.order.status()),
+        Some(OrderStatus::Queued)
+    );
+    assert!(
+        is_put_off(&world, nobodys),
+        "another process may be offering it"
+    );
+    world.pass(Duration::from_secs(5));
+    let paid = world.run(world.hear.run(&notice(order))).unwrap();
+    assert_eq!(paid, HearReply::Settled(PaymentOutcome::Paid));
+    assert_eq!(
+        world.alone(world.orders.find(nobodys, buyer(1))).unwrap(),
+        None
+    );
+    world.pass(MS);
+    world.assert_sound(voucher);
+}
+
+#[test]
+fn where_nothing_was_lost_an_unknown_order_is_unknown() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    world.bought(voucher, 1, 1);
+    world.alone(world.remembered.offer()).unwrap();
+    let nobodys = OrderId::new(4_711);
+    assert_eq!(
+        world.alone(world.orders.find(nobodys, buyer(1))).unwrap(),
+        None
+    );
+    let heard = world.run(world.hear.run(&notice(nobodys))).unwrap();
+    assert_eq!(
+        heard,
+        HearReply::Settled(PaymentOutcome::RefundedUnknownOrder)
+    );
 }

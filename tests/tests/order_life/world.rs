@@ -64,6 +64,7 @@ pub(crate) struct World {
     pub(crate) retire: RetireSales,
     pub(crate) follow: FollowOrder,
     pub(crate) wanted: Arc<WantedSales>,
+    pub(crate) remembered: Arc<RememberedAnswers>,
     partitions: Partitions,
     writer: Mutex<OrderWriter>,
 }
@@ -119,7 +120,12 @@ impl World {
             load.clone(),
             time.clone(),
         ));
-        let orders = Arc::new(ReadOrders::new(&hot, &ledger, time.clone()));
+        let orders = Arc::new(ReadOrders::new(
+            &hot,
+            &ledger,
+            time.clone(),
+            remembered.clone(),
+        ));
         let writer = OrderWriter::take_over(
             PARTITION,
             "writer".to_owned(),
@@ -135,7 +141,13 @@ impl World {
         );
         let writer = Mutex::new(drive(clock, writer).expect("a healthy start"));
         Self {
-            purchase: PurchaseVoucher::new(&hot, &ledger, time.clone(), wanted.clone(), remembered),
+            purchase: PurchaseVoucher::new(
+                &hot,
+                &ledger,
+                time.clone(),
+                wanted.clone(),
+                remembered.clone(),
+            ),
             pay: PayOrder::new(&ledger, sandbox.clone(), orders.clone(), time.clone()),
             cancel: CancelOrder::new(&hot, &ledger, orders.clone(), relay.clone(), time.clone()),
             refund: RefundOrder::new(&ledger, relay.clone(), time.clone()),
@@ -161,6 +173,7 @@ impl World {
             relay,
             load,
             wanted,
+            remembered,
             partitions,
             writer,
         }

@@ -209,7 +209,12 @@ fn api(parts: &Parts, clock: &Arc<TestClock>) -> Api {
         load.clone(),
         clock.clone(),
     ));
-    let orders = Arc::new(ReadOrders::new(hot, ledger, clock.clone()));
+    let orders = Arc::new(ReadOrders::new(
+        hot,
+        ledger,
+        clock.clone(),
+        parts.remembered.clone(),
+    ));
     let balance = Arc::new(ReadBalance::new(hot, ledger, clock.clone()));
     Api {
         purchase: Arc::new(PurchaseVoucher::new(
