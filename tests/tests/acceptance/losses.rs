@@ -93,14 +93,16 @@ async fn nobody_is_unknown_while_the_gate_is_filled_again(site: Site) {
             let shop = &shops[turn % shops.len()];
             let seen = shop.order(order, who).await;
             assert!(matches!(seen.status, 200 | 503), "{}", seen.text);
-            eventually("it is paid", Duration::from_secs(30), async || {
+            let heard = eventually("it is heard", Duration::from_secs(30), async || {
                 let heard = shop.hear(&Notice::of(order, "p-1")).await;
-                match heard.status {
-                    200 => Ok(assert_eq!(heard.word("outcome"), "paid", "{}", heard.text)),
-                    _ => Err(heard.text),
+                if heard.status == 200 {
+                    Ok(heard)
+                } else {
+                    Err(heard.text)
                 }
             })
             .await;
+            assert_eq!(heard.word("outcome"), "paid");
         };
         let turns = sold.into_iter().zip(0..).collect();
         crowd(turns, 20, ask).await;
