@@ -105,12 +105,8 @@ impl Node {
             load.clone(),
             clock.clone(),
         ));
-        let orders = Arc::new(ReadOrders::new(
-            hot,
-            ledger,
-            clock.clone(),
-            remembered.clone(),
-        ));
+        let (time, answers) = (clock.clone(), remembered.clone());
+        let orders = Arc::new(ReadOrders::new(hot, ledger, time, answers));
         let compared = bug::for_reconciling(bug, hot.clone(), ledger.clone());
         let balance = ReadBalance::new(&compared.0, &compared.1, clock.clone());
         let owner = |of: &str| LeaseOwner(format!("{}:{of}", group.0));
