@@ -41,7 +41,9 @@ for at = 4, #ARGV, 4 do
   end
 end
 repeats.load(orders, keys)
-holders.load(buyers)
+if not holders.load(buyers) then
+  return sale.spoilt()
+end
 if sale.waiting > 0 and #buyers > 0 then
   if not waitlist.load(buyers, redis.call('ZMSCORE', KEYS[6], unpack(buyers))) then
     return sale.spoilt()

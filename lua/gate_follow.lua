@@ -48,7 +48,9 @@ for at = 5, #ARGV do
     buyers[#buyers + 1] = words[3]
   end
 end
-holders.load(buyers)
+if not holders.load(buyers) then
+  return sale.spoilt()
+end
 
 -- Puts a holder back, who then waits no more under this order. Returns false if the data
 -- contradicts itself.

@@ -1,4 +1,5 @@
--- Who holds units, a page at a time. Changes nothing.
+-- Who holds units, a page at a time. Changes nothing, unless what somebody holds cannot be read: then
+-- the gate of this sale is closed.
 --
 -- KEYS[1] meta: hash
 -- KEYS[2] decided: hash
@@ -18,7 +19,7 @@
 -- RETURN NOT_LOADED reason: voucher, loading or retired
 -- RETURN PARTITION: the partition needs a new epoch
 -- RETURN STALE epoch: it lives in this one
--- luacheck: globals partition sale
+-- luacheck: globals partition sale holders
 
 local stop = partition.refusal() or sale.refusal()
 if stop then
@@ -26,7 +27,11 @@ if stop then
 end
 local page = redis.call('HSCAN', KEYS[5], ARGV[3], 'COUNT', ARGV[4])
 local answer = { 'PAGE', page[1] }
-for at, word in ipairs(page[2]) do
-  answer[at + 2] = word
+local words = page[2]
+for at = 1, #words, 2 do
+  if not holders.readable(words[at], words[at + 1]) then
+    return sale.spoilt()
+  end
+  answer[at + 2], answer[at + 3] = words[at], words[at + 1]
 end
 return answer

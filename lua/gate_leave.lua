@@ -38,7 +38,9 @@ if ticket then
   sale.save(0, waitlist.save())
   return { 'LEFT', seat.order }
 end
-holders.load({ buyer })
+if not holders.load({ buyer }) then
+  return sale.spoilt()
+end
 for _, held in ipairs(holders.of[buyer]) do
   if held.promoted then
     return { 'ALREADY_PROMOTED', held.order }

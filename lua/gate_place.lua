@@ -34,7 +34,9 @@ if ticket then
   local position = redis.call('ZRANK', KEYS[6], buyer) + 1
   return { 'WAITING', waitlist.of[buyer].order, tostring(position), tostring(sale.waiting) }
 end
-holders.load({ buyer })
+if not holders.load({ buyer }) then
+  return sale.spoilt()
+end
 for _, held in ipairs(holders.of[buyer]) do
   if held.promoted then
     return { 'PROMOTED', held.order, tostring(sale.waiting) }

@@ -28,8 +28,8 @@ use crate::{Fault, ReadBalance, RelayUpdates, WantedSales};
 /// How a reconciliation runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReconcileScope {
-    /// Look at all closed vouchers too, as long as they are not retired. Otherwise only at those whose
-    /// units do not add up.
+    /// Look at all closed vouchers too, as long as they are not retired. Otherwise only at the newest
+    /// 100 of them, and at those whose units do not add up.
     pub full: bool,
     /// Report only.
     pub dry_run: bool,
@@ -44,6 +44,8 @@ const SALES_MAX: usize = 100;
 /// Orders of one question to gate or ledger.
 const PAGE_MAX: usize = 1_000;
 const VOUCHERS_MAX: usize = 1_000;
+/// Closed vouchers that every round looks at, the newest: as many as share one pause.
+const CLOSED_MAX: usize = SALES_MAX;
 /// How long reports are kept.
 const KEPT: Duration = Duration::from_hours(30 * 24);
 /// Reports that are forgotten in one transaction, and how often in one run.
@@ -167,8 +169,9 @@ impl Reconcile {
 
     async fn scope(&self, scope: ReconcileScope) -> Result<Vec<VoucherId>, Fault> {
         let mut found = self.listed(VoucherFilter::OnSale).await?;
-        for voucher in self.listed(VoucherFilter::Closing).await? {
-            if scope.full || self.is_disputed(voucher).await? {
+        let closed = self.listed(VoucherFilter::Closing).await?;
+        for (place, voucher) in closed.into_iter().enumerate() {
+            if scope.full || place < CLOSED_MAX || self.is_disputed(voucher).await? {
                 found.push(voucher);
             }
         }

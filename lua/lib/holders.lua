@@ -5,26 +5,60 @@
 -- luacheck: globals partition
 local holders = { of = {}, changed = {} } -- luacheck: ignore 241
 
-local function parse(text)
-  local list = {}
-  for token in string.gmatch(text or '', '[^ ]+') do
-    local order, quantity, promoted, key = string.match(token, '^(%d+):?(%d*):?(p?):?(.*)$')
-    list[#list + 1] = {
-      order = order, quantity = tonumber(quantity) or 1, promoted = promoted == 'p', key = key, token = token,
-    }
-  end
-  return list
+local ID_MAX, QUANTITY_MAX = '18446744073709551615', 4294967295
+
+-- Whether this is an id as ids are written.
+local function is_id(text)
+  local digits = string.match(text, '^[1-9]%d*$')
+  return digits ~= nil and (#digits < #ID_MAX or (#digits == #ID_MAX and digits <= ID_MAX))
 end
 
--- Reads the orders of these buyers.
+-- One order of a buyer; nil if it cannot be read: it was not written here.
+local function parse(token)
+  local order, quantity, rest = string.match(token, '^(%d+):?(%d*)(.*)$')
+  local units = quantity == '' and 1 or tonumber(quantity or '0')
+  if not order or not is_id(order) or units < 1 or units > QUANTITY_MAX then
+    return nil
+  end
+  local promoted, key = string.match(rest, '^:(p?):([!-~]+)$')
+  if rest ~= '' and rest ~= ':p' and not key then
+    return nil
+  end
+  return { order = order, quantity = units, promoted = promoted == 'p' or rest == ':p', token = token }
+end
+
+-- A buyer's orders in this text; nil if they cannot all be read.
+local function parse_all(text)
+  local list = {}
+  for token in string.gmatch(text, '[^ ]+') do
+    local held = parse(token)
+    if not held then
+      return nil
+    end
+    list[#list + 1] = held
+  end
+  return list[1] ~= nil and list or nil
+end
+
+-- Whether somebody is there and what he holds can be read.
+function holders.readable(buyer, text)
+  return (buyer == '0' or is_id(buyer)) and parse_all(text) ~= nil
+end
+
+-- Reads the orders of these buyers. Returns false if some cannot be read: the data is damaged.
 function holders.load(buyers)
+  local whole = true
   for from = 1, #buyers, 1000 do
     local upto = math.min(from + 999, #buyers)
     local texts = redis.call('HMGET', KEYS[5], unpack(buyers, from, upto))
     for at = from, upto do
-      holders.of[buyers[at]] = holders.of[buyers[at]] or parse(texts[at - from + 1])
+      local buyer, text = buyers[at], texts[at - from + 1]
+      local list = holders.of[buyer] or parse_all(text or '')
+      whole = whole and (list ~= nil or not text)
+      holders.of[buyer] = list or {}
     end
   end
+  return whole
 end
 
 -- Units that a buyer holds.

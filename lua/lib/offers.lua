@@ -50,7 +50,9 @@ end
 
 -- Whether the sale knows the order; nil if its data contradicts itself.
 function offers.knows(order, buyer)
-  holders.load({ buyer })
+  if not holders.load({ buyer }) then
+    return nil
+  end
   if not waitlist.of[buyer] and not waitlist.load({ buyer }, { redis.call('ZSCORE', KEYS[6], buyer) }) then
     return nil
   end

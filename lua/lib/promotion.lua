@@ -22,10 +22,9 @@ local function head(want)
       end
     end
     queue, turn, fetched = buyers, 1, fetched + #pairs_of / 2
-    if not waitlist.load(buyers, tickets) then
+    if not waitlist.load(buyers, tickets) or not holders.load(buyers) then
       return false
     end
-    holders.load(buyers)
   end
   return waitlist.of[queue[turn]]
 end

@@ -35,6 +35,7 @@ fn stored(row: &MySqlRow) -> Result<LedgerOrder, Trouble> {
         },
         status: read_status(get(row, "status")?)?,
         ticket: ticket(row)?,
+        contested: None,
     })
 }
 
@@ -47,18 +48,20 @@ fn stored_or_parked(row: &MySqlRow) -> Result<Option<LedgerOrder>, Trouble> {
     let Some(parked) = parked else {
         return Ok(order);
     };
-    let status = OrderStatus::Queued;
-    Ok(match order {
-        Some(order) if order.status == OrderStatus::Waiting => {
-            Some(LedgerOrder { status, ..order })
-        }
-        Some(order) => Some(order),
-        None => wire::read_claim(parked)?.map(|claim| LedgerOrder {
+    let (parked, queued) = (wire::read_claim(parked)?, OrderStatus::Queued);
+    let Some(order) = order else {
+        return Ok(parked.map(|claim| LedgerOrder {
             claim,
-            status,
+            status: queued,
             ticket: None,
-        }),
-    })
+            contested: None,
+        }));
+    };
+    let status = match order.status {
+        OrderStatus::Waiting => queued,
+        status => status,
+    };
+    Ok(Some(LedgerOrder { status, ..order }.contested_by(parked)))
 }
 
 #[async_trait]

@@ -1,5 +1,7 @@
 //! Who holds units and who waits, as the gate knows it.
 
+use std::num::NonZeroU32;
+
 use redis::{Cmd, RedisWrite};
 use seckill_application::Fault;
 use seckill_application::ports::{Claimant, HoldersPage, WaitersPage};
@@ -52,7 +54,7 @@ pub(crate) async fn of_buyers(
 }
 
 /// Everybody who holds units, a page at a time: pages of Redis's own scan, which shows whoever is
-/// there all the time. `None` if the voucher is not loaded.
+/// there all the time. `None` if the voucher is not loaded, or what somebody holds cannot be read.
 pub(crate) async fn holders(
     store: &Store,
     voucher: VoucherId,
@@ -138,12 +140,17 @@ fn stored(orders: &str) -> impl Iterator<Item = Option<Stored>> {
         let order = parts.next()?.parse().ok()?;
         let quantity = match parts.next() {
             None | Some("") => 1,
-            Some(quantity) => quantity.parse().ok()?,
+            Some(quantity) => quantity.parse::<NonZeroU32>().ok()?.get(),
+        };
+        let promoted = match parts.next() {
+            None | Some("") => false,
+            Some("p") => true,
+            Some(_) => return None,
         };
         Some(Stored {
             order,
             quantity,
-            promoted: parts.next() == Some("p"),
+            promoted,
             key: parts.next().map_or(Ok(None), decode_key).ok()?,
         })
     })
@@ -224,7 +231,7 @@ mod tests {
             claims(VoucherId::new(1), &text).flatten().count()
         };
         assert_eq!(of("7", ""), 0);
-        assert_eq!(of("7", "x 11:-1 12:1:p: 13"), 1);
+        assert_eq!(of("7", "x 11:-1 11:0 0:1 11:1:x 12:1:p: 13"), 1);
         assert_eq!(of("somebody", "11"), 0);
     }
 }

@@ -160,7 +160,7 @@ script! {
     answers: ["HELD", "NOT_LOADED", "PARTITION", "STALE"],
 }
 script! {
-    GATE_HOLDERS, "gate_holders", [partition, sale],
+    GATE_HOLDERS, "gate_holders", [partition, sale, holders],
     keys: SALE,
     args: ["epoch", "voucher", "cursor", "count"],
     answers: ["PAGE", "NOT_LOADED", "PARTITION", "STALE"],

@@ -251,7 +251,7 @@ pub trait PurchaseGate: Send + Sync {
     /// retryable fault if more than 20,000 decisions stand there. `None` if not loaded.
     async fn tally(&self, voucher: VoucherId, after: EntryId) -> Result<Option<GateTally>, Fault>;
 
-    /// What the gate has of these buyers, in the order asked. A place that cannot be read counts as
+    /// What the gate has of these buyers, in the order asked. What cannot be read counts as
     /// none. `None` if the voucher is not loaded. At most 1,000.
     async fn claimants(
         &self,
@@ -261,7 +261,8 @@ pub trait PurchaseGate: Send + Sync {
 
     /// Everybody who holds units, a page at a time from `cursor` (0 at first), about 1,000 a page.
     /// A holder who is there all the time is on some page; one that comes or goes meanwhile may
-    /// or may not be. `None` if the voucher is not loaded.
+    /// or may not be. `None` if the voucher is not loaded, or what somebody holds cannot be read: then
+    /// it has to be loaded again.
     async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault>;
 
     /// Everybody who waits, by rising turn, a page at a time from `cursor` (0 at first), about 1,000

@@ -26,9 +26,11 @@ pub enum DifferenceKind {
     NotDelivered,
     /// The gate gave units, and the message is gone: it is appended again from the holder.
     MessageGone,
-    /// The ledger has the order live, and the gate does not hold it: the holder is restored.
+    /// The ledger has the order live, and the gate does not hold it: the holder is restored. Or it
+    /// holds it with another quantity: the sale is loaded again.
     HolderGone,
-    /// The ledger gave the units back, and the gate still holds them: they are released again.
+    /// The ledger gave the units back, and the gate still holds them: they are released again. Or it
+    /// holds them for a buyer or a sale that the order was never of: the sale is loaded again.
     NotReleased,
     /// The order waits in the ledger and has no place at the gate.
     WaiterGone,
@@ -172,9 +174,31 @@ pub struct LedgerOrder {
     pub status: OrderStatus,
     /// Its turn, if it joined the waitlist.
     pub ticket: Option<Ticket>,
+    /// What the newest message about it that is parked claims, if for another buyer or another sale.
+    pub contested: Option<Claim>,
 }
 
 impl LedgerOrder {
+    /// Notes what a parked message claims, if it is not this order's buyer that it is about.
+    #[must_use]
+    pub fn contested_by(self, parked: Option<Claim>) -> Self {
+        let contested = parked.filter(|claim| !self.is_of(claim));
+        Self { contested, ..self }
+    }
+
+    /// Whether it is the order of the buyer and the sale that this claim names.
+    pub fn is_of(&self, claim: &Claim) -> bool {
+        let of = |claim: &Claim| (claim.order, claim.buyer, claim.voucher);
+        of(&self.claim) == of(claim)
+    }
+
+    /// Whether this claim of somebody else to its id is parked: an administrator decides about it.
+    pub fn is_contested_by(&self, claim: &Claim) -> bool {
+        let contested = self.contested.as_ref();
+        contested
+            .is_some_and(|parked| (parked.buyer, parked.voucher) == (claim.buyer, claim.voucher))
+    }
+
     /// Whether it waits just as the gate has it.
     pub fn waits_as(&self, seat: &Seat) -> bool {
         let Claim {

@@ -13,6 +13,14 @@ use crate::{Balance, Fault};
 /// them; what does not fit is for the next round.
 const SUSPICIONS_MAX: usize = 20_000;
 
+/// What the gate has of orders, each in the name of one buyer.
+pub(super) type AtGate = HashMap<(OrderId, BuyerId), OfGate>;
+
+/// Whose order it is at the gate.
+pub(super) fn key(claim: &Claim) -> (OrderId, BuyerId) {
+    (claim.order, claim.buyer)
+}
+
 /// What the first look saw of a sale.
 pub(super) struct Look {
     pub(super) voucher: VoucherId,
@@ -34,7 +42,7 @@ pub(super) struct Suspicion {
 
 impl Look {
     fn suspect_if(&mut self, of_gate: &OfGate, claim: Claim, ledger: Option<&LedgerOrder>) {
-        let Some(kind) = judge(of_gate, ledger) else {
+        let Some(kind) = judge(of_gate, &claim, ledger) else {
             return;
         };
         if self.suspicions.len() < SUSPICIONS_MAX {
@@ -95,7 +103,10 @@ impl Reconcile {
             let Some(page) = self.gate.holders(voucher, from).await? else {
                 return Ok(false);
             };
-            let holds = page.claims.into_iter().map(|claim| (claim, OfGate::HOLDER));
+            let holds = page.claims.into_iter().map(|claim| {
+                let of_gate = OfGate::holder(claim.quantity);
+                (claim, of_gate)
+            });
             self.suspect_of_gate(holds.collect(), look).await?;
             cursor = page.next;
         }
@@ -126,7 +137,9 @@ impl Reconcile {
             for (claim, of_gate) in claims {
                 let ledger = known.get(&claim.order);
                 // Those that hold units or wait in the ledger are asked for at the gate.
-                if !ledger.is_some_and(|order| is_open(order.status)) {
+                let is_asked_for =
+                    |order: &LedgerOrder| is_open(order.status) && order.is_of(&claim);
+                if !ledger.is_some_and(is_asked_for) {
                     look.suspect_if(&of_gate, claim, ledger);
                 }
             }
@@ -152,31 +165,31 @@ impl Reconcile {
                 return Ok(false);
             };
             for order in open {
-                let of_gate = at_gate.remove(&order.claim.order).unwrap_or_default();
+                let of_gate = at_gate.remove(&key(&order.claim)).unwrap_or_default();
                 look.suspect_if(&of_gate, order.claim.clone(), Some(&order));
             }
             after = last;
         }
     }
 
-    /// What the gate has of the orders of these claims' buyers; nothing of one that is not named.
-    /// `None` if the gate does not have the voucher.
+    /// What the gate has of these claims' buyers; nothing of an order that is not named. `None` if the gate does not have the voucher.
     pub(super) async fn at_gate<'a>(
         &self,
         voucher: VoucherId,
         claims: impl Iterator<Item = &'a Claim>,
-    ) -> Result<Option<HashMap<OrderId, OfGate>>, Fault> {
+    ) -> Result<Option<AtGate>, Fault> {
         let buyers: Vec<BuyerId> = claims.map(|claim| claim.buyer).collect();
         let Some(found) = self.gate.claimants(voucher, &buyers).await? else {
             return Ok(None);
         };
-        let mut at_gate: HashMap<OrderId, OfGate> = HashMap::with_capacity(found.len());
-        for Claimant { held, seat } in found {
+        let mut at_gate = AtGate::with_capacity(found.len());
+        for (buyer, Claimant { held, seat }) in buyers.into_iter().zip(found) {
             for held in held {
-                at_gate.entry(held.order).or_default().held = true;
+                let of_gate = at_gate.entry((held.order, buyer)).or_default();
+                of_gate.held = Some(held.quantity);
             }
             if let Some(seat) = seat {
-                let of_gate = at_gate.entry(seat.order).or_default();
+                let of_gate = at_gate.entry((seat.order, buyer)).or_default();
                 of_gate.seat = Some(seat);
             }
         }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use seckill_domain::{Claim, OrderId, OrderStatus, VoucherId};
 
-use super::first_look::{Look, Suspicion};
-use super::judge::{OfGate, judge_at};
+use super::first_look::{Look, Suspicion, key};
+use super::judge::{OfGate, is_mended_by_load, judge_at};
 use super::{PAGE_MAX, Reconcile, ReconcileScope};
 use crate::Fault;
 use crate::ports::{Difference, DifferenceKind, VoucherFinding};
@@ -19,6 +19,8 @@ struct Wrong {
     claim: Claim,
     /// How the ledger has the order; `None`: not at all.
     seen: Option<OrderStatus>,
+    /// Whether the sale has to be loaded again to mend it.
+    by_load: bool,
 }
 
 impl Reconcile {
@@ -47,11 +49,7 @@ impl Reconcile {
             _ => 0,
         };
         let terms_differ = look.terms_differ && self.has_other_terms(voucher, &balance).await?;
-        let differences = self.repair(voucher, wrong, scope).await?;
-        // A load that has not helped would close the sale once more for nothing.
-        let places_differ = differences
-            .iter()
-            .any(|it| it.repaired && it.kind.is_about_place());
+        let (differences, claims_differ) = self.repair(voucher, wrong, scope).await?;
         let found = VoucherFinding {
             voucher,
             tally: balance.tally,
@@ -67,9 +65,9 @@ impl Reconcile {
             tracing::error!(%voucher, stock_drift = found.stock_drift,
                 "the ledger's stock is off from its own orders; an administrator has to say which is right");
         }
-        if (found.asks_for_load() || places_differ) && !scope.dry_run {
-            tracing::error!(%voucher, free_drift, terms_differ, places_differ,
-                "the gate's free stock is off, or its terms are, or its waitlist; loading the sale again");
+        if (found.asks_for_load() || claims_differ) && !scope.dry_run {
+            tracing::error!(%voucher, free_drift, terms_differ, claims_differ,
+                "the gate's free stock is off, or its terms are, or who holds or waits; loading the sale again");
             self.reload(voucher).await?;
         }
         if !found.at_gate {
@@ -87,29 +85,33 @@ impl Reconcile {
         Ok(())
     }
 
+    /// What was wrong, with what came of its repair, and whether the sale is to be loaded for some.
     async fn repair(
         &self,
         voucher: VoucherId,
         wrong: Vec<Wrong>,
         scope: ReconcileScope,
-    ) -> Result<Vec<Difference>, Fault> {
+    ) -> Result<(Vec<Difference>, bool), Fault> {
         let told: HashSet<(OrderId, DifferenceKind)> = if wrong.is_empty() || scope.dry_run {
             HashSet::new()
         } else {
             let told = self.books.told_before(voucher).await?;
             told.into_iter().collect()
         };
-        let mut differences = Vec::with_capacity(wrong.len());
-        for Wrong { kind, claim, seen } in wrong {
+        let (mut differences, mut load) = (Vec::with_capacity(wrong.len()), false);
+        for it in wrong {
+            let (kind, claim) = (it.kind, it.claim);
             let tried = match kind {
                 _ if scope.dry_run => false,
                 DifferenceKind::NotDelivered => false,
                 // By the load that follows.
-                _ if kind.is_about_place() => true,
-                _ => self.books.repair(kind, &claim, seen).await?,
+                _ if it.by_load => true,
+                _ => self.books.repair(kind, &claim, it.seen).await?,
             };
             // What comes again has not been mended by the repair before, and may not be by this.
             let repaired = tried && !told.contains(&(claim.order, kind));
+            // A load that has not helped would close the sale once more for nothing.
+            load |= it.by_load && repaired;
             tracing::error!(order = %claim.order, %voucher, ?kind, tried, repaired,
                 "gate and ledger differ");
             differences.push(Difference {
@@ -118,7 +120,7 @@ impl Reconcile {
                 repaired,
             });
         }
-        Ok(differences)
+        Ok((differences, load))
     }
 
     /// Gate, ledger, gate again: what the ledger releases in between has either left the gate by
@@ -139,13 +141,14 @@ impl Reconcile {
             .iter()
             .filter_map(|Suspicion { kind: first, claim }| {
                 let ledger = known.get(&claim.order);
-                let of_gate = before.get(&claim.order).unwrap_or(&nothing);
-                let kind = judge_at(of_gate, ledger, caught_up)?;
+                let of_gate = before.get(&key(claim)).unwrap_or(&nothing);
+                let kind = judge_at(of_gate, claim, ledger, caught_up)?;
                 let persists = kind == *first || kind == DifferenceKind::NotDelivered;
                 persists.then(|| Wrong {
                     kind,
                     claim: claim.clone(),
                     seen: ledger.map(|order| order.status),
+                    by_load: is_mended_by_load(kind, of_gate, claim, ledger),
                 })
             })
             .collect();
@@ -157,7 +160,7 @@ impl Reconcile {
         let Some(after) = self.at_gate(voucher, claims).await? else {
             return Ok(Vec::new());
         };
-        wrong.retain(|it| before.get(&it.claim.order) == after.get(&it.claim.order));
+        wrong.retain(|it| before.get(&key(&it.claim)) == after.get(&key(&it.claim)));
         Ok(wrong)
     }
 
@@ -167,18 +170,16 @@ impl Reconcile {
         voucher: VoucherId,
         wrong: &mut Vec<Wrong>,
     ) -> Result<(), Fault> {
-        let kept = wrong
-            .iter()
-            .filter(|it| it.kind == DifferenceKind::NotReleased);
+        // The release of an order is its buyer's, and says nothing of a stranger.
+        let is_kept = |it: &Wrong| it.kind == DifferenceKind::NotReleased && !it.by_load;
+        let kept = wrong.iter().filter(|it| is_kept(it));
         let kept: Vec<OrderId> = kept.map(|it| it.claim.order).collect();
         if kept.is_empty() {
             return Ok(());
         }
         let released = self.books.being_released(voucher, &kept).await?;
         let released: HashSet<OrderId> = released.into_iter().collect();
-        wrong.retain(|it| {
-            it.kind != DifferenceKind::NotReleased || !released.contains(&it.claim.order)
-        });
+        wrong.retain(|it| !is_kept(it) || !released.contains(&it.claim.order));
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ promises! { reconciliations over dyn LedgerHarness:
     a_waiting_order_is_told_with_its_turn,
     orders_are_told_whatever_their_stage,
     a_parked_order_is_told_as_queued,
+    a_parked_claim_to_anothers_order_is_told_with_it,
     a_release_is_under_way_until_the_gate_has_it,
     releases_are_told_from_other_changes,
     a_message_that_is_gone_is_appended_again,
@@ -56,6 +57,7 @@ fn seen(claim: &Claim, status: OrderStatus) -> LedgerOrder {
         claim: claim.clone(),
         status,
         ticket: None,
+        contested: None,
     }
 }
 
@@ -231,6 +233,24 @@ async fn a_parked_order_is_told_as_queued(harness: &dyn LedgerHarness) {
     assert_eq!(ledger.parked_order(claim.order).await.unwrap(), None);
     let found = orders(&desk, &[claim.order]).await;
     assert!(found.iter().all(|it| it.status == OrderStatus::Rejected));
+}
+
+async fn a_parked_claim_to_anothers_order_is_told_with_it(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 3).await;
+    let mine = desk.granted(&voucher, 1, 1).await;
+    let anothers = Claim {
+        order: mine.order,
+        ..claim(&voucher, 2, 2)
+    };
+    let sound = seen(&mine, OrderStatus::PendingPayment);
+    assert_eq!(orders(&desk, &[mine.order]).await, [sound.clone()]);
+    let verdict = desk.apply_one(Decision::Granted(anothers.clone())).await;
+    assert!(matches!(verdict, Verdict::Parked(_)), "{verdict:?}");
+    let contested = sound.contested_by(Some(anothers.clone()));
+    assert_eq!(orders(&desk, &[mine.order]).await, [contested.clone()]);
+    assert!(contested.is_contested_by(&anothers) && !contested.is_of(&anothers));
+    assert!(contested.is_of(&mine) && !contested.is_contested_by(&mine));
 }
 
 async fn a_release_is_under_way_until_the_gate_has_it(harness: &dyn LedgerHarness) {

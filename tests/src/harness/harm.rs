@@ -21,6 +21,13 @@ const PLANT_HOLDER: &str = "\
     redis.call('HINCRBY', KEYS[1], 'free', -ARGV[3])
     return 1";
 
+/// KEYS: sale, holders. ARGV: buyer, what he is to hold as it is kept, units to take.
+const WRITE_HOLDER: &str = "\
+    local new = redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+    redis.call('HINCRBY', KEYS[1], 'holders', new)
+    redis.call('HINCRBY', KEYS[1], 'free', 0 - ARGV[3])
+    return 1";
+
 /// KEYS: sale, waiters. ARGV: buyer.
 const DROP_WAITER: &str = "\
     if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then return 0 end
@@ -112,6 +119,20 @@ impl Gate {
         let held = format!("{order}:{units}");
         let arguments = [buyer.to_string(), held, units.to_string()];
         self.eval(PLANT_HOLDER, &keys, &arguments).await
+    }
+
+    /// The gate has this text for what a buyer holds, whatever it had, and has taken so many units for
+    /// it.
+    pub async fn write_holder(
+        &self,
+        voucher: VoucherId,
+        buyer: BuyerId,
+        text: &str,
+        taken: u32,
+    ) -> bool {
+        let keys = self.keys_of(voucher, ["sale", "holders"]).await;
+        let arguments = [buyer.to_string(), text.to_owned(), taken.to_string()];
+        self.eval(WRITE_HOLDER, &keys, &arguments).await
     }
 
     /// The gate forgets that somebody waits. `false` if he does not.

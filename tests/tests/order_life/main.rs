@@ -4,6 +4,7 @@
 mod cut_off;
 mod drive;
 mod expiry;
+mod holders;
 mod money;
 mod offer;
 mod parked;

@@ -13,7 +13,7 @@ pub(crate) const EVERY_MINUTE: ReconcileScope = ReconcileScope {
     full: false,
     dry_run: false,
 };
-const DRY: ReconcileScope = ReconcileScope {
+pub(crate) const DRY: ReconcileScope = ReconcileScope {
     full: false,
     dry_run: true,
 };
@@ -427,23 +427,4 @@ fn a_dry_run_reports_and_mends_nothing() {
     world.settle();
     world.assert_sound(voucher);
     world.assert_sound(other);
-}
-
-#[test]
-fn all_closed_sales_are_looked_at_in_full_rounds_until_they_are_retired() {
-    let world = World::new();
-    let voucher = world.sale(Offer::of(10));
-    let order = world.bought(voucher, 1, 1);
-    world.steered(voucher, seckill_application::SteerCommand::Close);
-    assert!(world.store.drop_holder(voucher, order));
-    assert_eq!(round(&world, EVERY_MINUTE).vouchers, []);
-    let report = round(&world, FULL);
-    assert_eq!((report.full, report.repairs()), (true, 1));
-    world.settle();
-    assert_eq!(held(&world, voucher, 1), [order]);
-    world.run(world.cancel.run(order, buyer(1))).unwrap();
-    world.settle();
-    assert_eq!(world.run(world.retire.run()).unwrap(), 0);
-    assert_eq!(world.run(world.retire.run()).unwrap(), 1);
-    assert_eq!(round(&world, FULL).vouchers, []);
 }

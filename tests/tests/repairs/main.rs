@@ -8,6 +8,7 @@ mod crash;
 mod load;
 mod parked;
 mod planted;
+mod planted_holders;
 mod planted_ledger;
 mod planted_places;
 mod reports;

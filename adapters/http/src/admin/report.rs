@@ -78,8 +78,9 @@ struct DifferenceBody {
 
 /// What differs. `not_delivered`: the gate gave units or a place, and the message stands; it will be
 /// delivered. `message_gone`: the gate gave units, and it does not stand any more. `holder_gone`: the
-/// ledger has the order, and the gate does not hold it. `not_released`: the ledger gave the units
-/// back, and the gate still holds them. `waiter_gone`: the order waits in the ledger, and has no place
+/// ledger has the order, and the gate does not hold it, or with another quantity. `not_released`: the
+/// ledger gave the units back, and the gate still holds them, or holds them for somebody whose order
+/// it is not. `waiter_gone`: the order waits in the ledger, and has no place
 /// at the gate. `waiter_unknown`: it has a place at the gate, and does not wait in the ledger.
 /// `place_differs`: it waits in both, in another turn or for another quantity. Of these three each is
 /// repaired by loading the sale into the gate again.

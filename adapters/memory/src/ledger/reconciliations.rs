@@ -187,18 +187,20 @@ impl Book {
     /// An order for comparison. One that is parked counts as queued, with what its message claims.
     fn ledger_order(&self, id: OrderId) -> Option<LedgerOrder> {
         let status = self.status_of(id)?;
+        let decision = self.parked.of_order(id).and_then(ParkedRow::decision);
+        let parked = decision.and_then(Decision::claim).cloned();
         if let Some(order) = self.orders.get(&id) {
-            return Some(LedgerOrder {
+            let order = LedgerOrder {
                 status,
                 ..stored(order)
-            });
+            };
+            return Some(order.contested_by(parked));
         }
-        let decision = self.parked.of_order(id).and_then(ParkedRow::decision);
-        let claim = decision.and_then(Decision::claim)?.clone();
         Some(LedgerOrder {
-            claim,
+            claim: parked?,
             status,
             ticket: None,
+            contested: None,
         })
     }
 }
@@ -214,6 +216,7 @@ fn stored(order: &Order) -> LedgerOrder {
         },
         status: order.status(),
         ticket: order.ticket,
+        contested: None,
     }
 }
 
