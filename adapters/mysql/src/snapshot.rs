@@ -1,15 +1,12 @@
 //! Consistent reads of a whole sale: everything at one moment, with the position of the stream at
 //! that moment.
 
-use std::collections::HashSet;
-
 use seckill_application::Fault;
 use seckill_application::ports::{
     Holder, KeyUse, LOAD_CHUNK_MAX, LedgerTally, LoadChunk, OpenSale, PartitionHead, SaleSnapshot,
 };
 use seckill_domain::{
-    BuyerId, Decision, GateVersion, Held, OrderId, PlaceAtFirst, Remembered, Seat, Voucher,
-    VoucherId,
+    BuyerId, GateVersion, Held, OrderId, PlaceAtFirst, Remembered, Seat, Voucher, VoucherId,
 };
 use sqlx::mysql::MySqlRow;
 
@@ -17,7 +14,8 @@ use crate::fault::Trouble;
 use crate::row::{self, get};
 use crate::session::{Session, statement};
 use crate::store::Store;
-use crate::wire;
+
+mod parked;
 
 /// The partition of a voucher is its number modulo the deployment's count.
 const VOUCHER: &str = concat!(row::select_voucher!(), "WHERE v.id = ?");
@@ -29,7 +27,10 @@ const WAITING: &str = "SELECT id, user_id, quantity, ticket, idempotency_key FRO
      WHERE voucher_id = ? AND status = 'waiting' ORDER BY ticket";
 const KEYS: &str = "SELECT id, user_id, quantity, ticket, idempotency_key FROM orders \
      WHERE voucher_id = ? AND idempotency_key IS NOT NULL";
-const PARKED: &str = "SELECT payload, unheld_units FROM parked_messages WHERE voucher_id = ? AND state = 'parked' ORDER BY id";
+/// What is parked, oldest first, and whether the order it is about is in the ledger.
+const PARKED: &str = "SELECT p.payload, p.unheld_units, \
+       EXISTS (SELECT 1 FROM orders o WHERE o.id = p.order_id) AS is_order \
+     FROM parked_messages p WHERE p.voucher_id = ? AND p.state = 'parked' ORDER BY p.id";
 
 /// Everything the gate needs about a sale.
 pub(crate) async fn sale(store: &Store, voucher: VoucherId) -> Result<Option<SaleSnapshot>, Fault> {
@@ -44,16 +45,21 @@ async fn read_sale(session: &mut Session, id: VoucherId) -> Result<Option<SaleSn
         return Ok(None);
     };
     let of = |sql| statement(sql).bind(id.get());
-    let mut holders = each(&session.rows(of(LIVE)).await?, holder)?;
-    let mut seats = each(&session.rows(of(WAITING)).await?, seat)?;
-    let mut keys = each(&session.rows(of(KEYS)).await?, key_use)?;
+    let holders = each(&session.rows(of(LIVE)).await?, holder)?;
+    let seats = each(&session.rows(of(WAITING)).await?, seat)?;
+    let keys = each(&session.rows(of(KEYS)).await?, key_use)?;
     let parked = session.rows(of(PARKED)).await?;
     session.rollback().await?;
     let unheld = parked
         .iter()
         .map(|row| get::<u32>(row, "unheld_units"))
         .sum::<Result<u32, Trouble>>()?;
-    add_parked(&parked, &mut holders, &mut seats, &mut keys)?;
+    let all = LoadChunk {
+        holders,
+        seats,
+        keys,
+    };
+    let all = parked::with(all, &parked)?;
     Ok(Some(SaleSnapshot {
         sale: OpenSale {
             terms: voucher.sale_terms(),
@@ -61,7 +67,7 @@ async fn read_sale(session: &mut Session, id: VoucherId) -> Result<Option<SaleSn
             version: voucher.version,
             applied: head.applied,
         },
-        chunks: chunks(holders, seats, keys),
+        chunks: chunks(all),
     }))
 }
 
@@ -138,56 +144,15 @@ fn key_use(row: &MySqlRow) -> Result<KeyUse, Trouble> {
     })
 }
 
-/// A grant whose decision is parked holds its units, and its key is used.
-fn add_parked(
-    rows: &[MySqlRow],
-    holders: &mut Vec<Holder>,
-    seats: &mut Vec<Seat>,
-    keys: &mut Vec<KeyUse>,
-) -> Result<(), Trouble> {
-    let mut held: HashSet<(OrderId, BuyerId)> = holders
-        .iter()
-        .map(|holder| (holder.held.order, holder.buyer))
-        .collect();
-    for row in rows {
-        let decision = wire::read_decision(get(row, "payload")?)?;
-        let (claim, first) = match decision {
-            Some(Decision::Granted(claim)) => (claim, PlaceAtFirst::Granted),
-            Some(Decision::Promoted(claim)) => (claim, PlaceAtFirst::Waitlisted),
-            _ => continue,
-        };
-        if !held.insert((claim.order, claim.buyer)) {
-            continue;
-        }
-        seats.retain(|seat| seat.order != claim.order);
-        holders.push(Holder {
-            buyer: claim.buyer,
-            held: Held {
-                order: claim.order,
-                quantity: claim.quantity,
-                promoted: first == PlaceAtFirst::Waitlisted,
-            },
-        });
-        let known = keys.iter().any(|used| used.first.order == claim.order);
-        if let Some(key) = claim.key.filter(|_| !known) {
-            let first = Remembered {
-                order: claim.order,
-                quantity: claim.quantity,
-                first,
-            };
-            let buyer = claim.buyer;
-            keys.push(KeyUse { buyer, key, first });
-        }
-    }
-    Ok(())
-}
-
 /// At least one chunk, so that the first one clears what an earlier attempt loaded.
-fn chunks(holders: Vec<Holder>, seats: Vec<Seat>, keys: Vec<KeyUse>) -> Vec<LoadChunk> {
-    let longest = holders.len().max(seats.len()).max(keys.len());
+fn chunks(all: LoadChunk) -> Vec<LoadChunk> {
+    let longest = all.holders.len().max(all.seats.len()).max(all.keys.len());
     let count = longest.div_ceil(LOAD_CHUNK_MAX).max(1);
-    let (mut holders, mut seats, mut keys) =
-        (holders.into_iter(), seats.into_iter(), keys.into_iter());
+    let (mut holders, mut seats, mut keys) = (
+        all.holders.into_iter(),
+        all.seats.into_iter(),
+        all.keys.into_iter(),
+    );
     (0..count)
         .map(|_| LoadChunk {
             holders: holders.by_ref().take(LOAD_CHUNK_MAX).collect(),

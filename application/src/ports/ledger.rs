@@ -199,7 +199,8 @@ pub trait Ledger: Send + Sync {
 
     /// Everything the gate needs about a sale. `None` for an unknown voucher. One consistent read:
     /// `applied` of the reply is the partition's position in the same snapshot. Grants whose
-    /// decision is parked count as held.
+    /// decision is parked count as held, and places whose decision is parked as taken, if the ledger
+    /// has nothing of their order; the newest parked message about an order decides.
     async fn sale_snapshot(&self, voucher: VoucherId) -> Result<Option<SaleSnapshot>, Fault>;
 
     /// The ledger's side of a balance. `None` for an unknown voucher. Updates after `gate_version`

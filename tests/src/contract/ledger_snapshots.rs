@@ -1,14 +1,17 @@
 //! `Ledger::sale_snapshot`: everything the gate needs about a sale, read at one moment.
 
+use std::cell::Cell;
+
 use seckill_application::ports::{
     Holder, KeyUse, LOAD_CHUNK_MAX, LoadChunk, SaleSnapshot, Verdict,
 };
 use seckill_domain::{
-    Claim, Decision, GateVersion, Held, LeftReason, OrderId, PlaceAtFirst, Remembered, Seat, Stage,
-    Ticket,
+    Claim, Decision, GateVersion, Held, LeftReason, OrderId, OrderStatus, PlaceAtFirst, Remembered,
+    Seat, Stage, Ticket, Voucher,
 };
 
 use super::desk::{Desk, claim, joining, keyed, terms};
+use super::parking::{SETTLED, discard, published_late, replay};
 use super::{LedgerHarness, promises};
 
 promises! { ledger_snapshots over dyn LedgerHarness:
@@ -17,6 +20,9 @@ promises! { ledger_snapshots over dyn LedgerHarness:
     a_snapshot_remembers_keys_of_orders_that_ended,
     a_snapshot_says_who_was_promoted,
     a_parked_promotion_was_told_a_place_at_first,
+    a_parked_place_waits_in_its_turn,
+    of_a_parked_place_the_newest_message_decides,
+    a_parked_place_is_none_once_its_order_has_come_to_something,
     a_snapshot_keeps_a_buyers_orders_in_order,
     a_large_snapshot_comes_in_chunks,
     a_snapshot_is_of_one_moment,
@@ -141,6 +147,105 @@ async fn a_parked_promotion_was_told_a_place_at_first(harness: &dyn LedgerHarnes
     ];
     keys.sort_by_key(|used| used.first.order);
     assert_eq!(all.keys, keys);
+}
+
+async fn a_parked_place_waits_in_its_turn(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let [late, early] = [(1, 6), (2, 4)];
+    let places =
+        |voucher: &Voucher| [late, early].map(|it| joining(&keyed(voucher, it.0, 2, "k"), it.1));
+    let (voucher, _) = published_late(&desk, 9, 5, |voucher| places(voucher).into()).await;
+    let waits = desk.joined(&voucher, 3, 5).await;
+    // He was given another place, which the ledger does not give him twice.
+    let rejoined = joining(&claim(&voucher, 1, 1), 8);
+    assert_eq!(desk.apply_one(rejoined).await, Verdict::Confirmed);
+    let all = whole(&desk.snapshot(voucher.id).await);
+    let turns: Vec<_> = all
+        .seats
+        .iter()
+        .map(|it| (it.buyer.get(), it.ticket.get()))
+        .collect();
+    assert_eq!(turns, [(2, 4), (waits.buyer.get(), 5), (1, 8)]);
+    let of_parked = &all.seats[0];
+    assert_eq!((of_parked.quantity, of_parked.key.is_some()), (2, true));
+    let used: Vec<_> = all
+        .keys
+        .iter()
+        .map(|it| (it.first.order, it.first.first))
+        .collect();
+    assert_eq!(used, [(of_parked.order, PlaceAtFirst::Waitlisted)]);
+    assert_eq!(desk.snapshot(voucher.id).await.sale.free, 9);
+}
+
+async fn of_a_parked_place_the_newest_message_decides(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let decisions = |voucher: &Voucher| {
+        let [promoted, left] = [1, 2].map(|buyer| keyed(voucher, buyer, 1, "k"));
+        let again = [3, 4].map(|ticket| joining(&claim(voucher, 3, 1), ticket));
+        let mut decisions = vec![joining(&promoted, 1), joining(&left, 2)];
+        decisions.push(Decision::Promoted(promoted));
+        let reason = LeftReason::Withdrawn;
+        decisions.push(Decision::Left {
+            claim: left,
+            reason,
+        });
+        decisions.extend(again);
+        decisions
+    };
+    let (voucher, messages) = published_late(&desk, 9, 5, decisions).await;
+    let all = whole(&desk.snapshot(voucher.id).await);
+    let promoted = messages[2].claim.clone().expect("a promotion");
+    assert_eq!(all.holders, [holder(&promoted, true)]);
+    let turns: Vec<_> = all
+        .seats
+        .iter()
+        .map(|it| (it.buyer.get(), it.ticket.get()))
+        .collect();
+    assert_eq!(turns, [(3, 4)], "of two places the one that was given last");
+    let told: Vec<_> = all
+        .keys
+        .iter()
+        .map(|it| (it.buyer.get(), it.first.first))
+        .collect();
+    let waitlisted = PlaceAtFirst::Waitlisted;
+    assert_eq!(told.len(), 2);
+    assert!(told.contains(&(1, waitlisted)) && told.contains(&(2, waitlisted)));
+}
+
+async fn a_parked_place_is_none_once_its_order_has_come_to_something(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let claims = Cell::new(None);
+    let places = |voucher: &Voucher| {
+        let all = [1, 2, 3, 4].map(|buyer| claim(voucher, buyer, 1));
+        claims.set(Some(all.clone()));
+        (1..)
+            .zip(&all)
+            .map(|(turn, it)| joining(it, turn))
+            .collect()
+    };
+    let (voucher, messages) = published_late(&desk, 9, 5, places).await;
+    let [left, promoted, discarded, waits] = claims.take().expect("claims");
+    let reason = LeftReason::Withdrawn;
+    let left = Decision::Left {
+        claim: left,
+        reason,
+    };
+    for decision in [left, Decision::Promoted(promoted.clone())] {
+        assert_eq!(desk.apply_one(decision).await, Verdict::Confirmed);
+    }
+    assert_eq!(discard(&desk, &messages[2]).await, SETTLED);
+    assert_eq!(desk.status(&discarded).await, OrderStatus::Rejected);
+    let all = whole(&desk.snapshot(voucher.id).await);
+    let held: Vec<_> = all.holders.iter().map(|it| it.held.order).collect();
+    assert_eq!(held, [promoted.order]);
+    let seated = |all: &LoadChunk| all.seats.iter().map(|it| it.order).collect::<Vec<_>>();
+    assert_eq!(seated(&all), [waits.order]);
+    assert_eq!(replay(&desk, &messages[3]).await, SETTLED);
+    let all_now = whole(&desk.snapshot(voucher.id).await);
+    assert_eq!(
+        all_now.seats, all.seats,
+        "the same place, of an order by now"
+    );
 }
 
 /// The first one first: what a buyer at his limit is answered with.

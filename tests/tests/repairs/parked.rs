@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::join;
 use seckill_domain::invariants;
-use seckill_domain::{OrderId, PartitionId, VoucherId};
+use seckill_domain::{BuyerId, OrderId, PartitionId, VoucherId};
 use seckill_tests::harness::{
     Call, Gate, Ledger, Offer, Reply, Shop, Site, audit, buyer, eventually,
 };
@@ -14,13 +14,14 @@ use seckill_tests::matrix::Row;
 use serde_json::{Value, json};
 
 use crate::on_own_stores;
-use crate::reports::round_about;
+use crate::reports::{parsed, round_about};
 
 on_own_stores!(
     what_cannot_be_applied_is_discarded,
     what_came_too_early_is_replayed,
     what_cannot_be_read_is_parked_with_what_it_names,
     what_came_while_the_rows_were_gone_is_counted_when_they_are_back,
+    places_that_came_while_the_rows_were_gone_keep_their_turns,
 );
 
 const PATH: &str = "/v1/admin/parked-messages";
@@ -287,6 +288,87 @@ async fn what_came_while_the_rows_were_gone_is_counted_when_they_are_back(site: 
     }
     let verdict = audit(&shop, shop.history(), &[voucher], Some(&ledger)).await;
     assert_eq!(verdict.assert_holds().rejected.len(), 1);
+}
+
+/// The same of a waitlist: whoever joined it meanwhile keeps his turn, whatever the gate forgets.
+async fn places_that_came_while_the_rows_were_gone_keep_their_turns(site: Site) {
+    let process = site.start().await;
+    let shop = process.shop();
+    let (gate, ledger) = (site.gate().await, site.ledger().await);
+    let voucher = shop.sell(&Offer::of(1).waitlist(10)).await;
+    let holder = buyer();
+    let held = shop.buy_settled(voucher, holder).await;
+    let rows = VoucherRows::of(&ledger, voucher);
+    rows.take_away().await;
+    let mut waiters = Vec::new();
+    for who in std::iter::repeat_with(buyer).take(3) {
+        waiters.push((who, shop.buy(voucher, who).await.expect_waitlisted().0));
+    }
+    let messages = waiting(&shop, 3).await;
+    rows.put_back().await;
+    let last = buyer();
+    let (order, place) = shop.buy(voucher, last).await.expect_waitlisted();
+    assert_eq!(place, 4);
+    shop.settled(order, last).await;
+    waiters.push((last, order));
+    let round = round_about(&shop, voucher).await;
+    round.of(voucher).assert_sound();
+    gate.flush_all().await;
+    for (place, (who, order)) in (1_u64..).zip(&waiters) {
+        assert_eq!(place_of(&shop, voucher, *who).await, (*order, place));
+    }
+    let round = round_about(&shop, voucher).await;
+    round.of(voucher).assert_sound();
+    // One is taken after all, one is given up, and the turn of one comes while it is parked.
+    replay(&shop, message_of(&messages, waiters[1].1))
+        .await
+        .assert_status(200);
+    let status = async |(who, order): (BuyerId, OrderId)| {
+        shop.order(order, who).await.word("status").to_owned()
+    };
+    assert_eq!(status(waiters[1]).await, "waiting");
+    discard(&shop, message_of(&messages, waiters[2].1), "one of them")
+        .await
+        .assert_status(200);
+    round_about(&shop, voucher).await;
+    shop.cancel(held, holder).await.assert_status(200);
+    eventually("the first is served", Duration::from_secs(20), async || {
+        let seen = status(waiters[0]).await;
+        (seen == "pending_payment").then_some(()).ok_or(seen)
+    })
+    .await;
+    assert_eq!(
+        place_of(&shop, voucher, waiters[1].0).await,
+        (waiters[1].1, 1)
+    );
+    assert_eq!(place_of(&shop, voucher, last).await, (waiters[3].1, 2));
+    assert_eq!(status(waiters[2]).await, "rejected");
+    let first = message_of(&messages, waiters[0].1);
+    replay(&shop, first).await.assert_status(200);
+    assert_eq!(listed(&shop, "parked").await, Vec::<Value>::new());
+    let verdict = audit(&shop, shop.history(), &[voucher], Some(&ledger)).await;
+    assert_eq!(verdict.assert_holds().rejected.len(), 1);
+}
+
+fn message_of(messages: &[Value], order: OrderId) -> &str {
+    let order = order.to_string();
+    let about = messages
+        .iter()
+        .find(|it| it["raw"].as_str().is_some_and(|raw| raw.contains(&order)));
+    id(about.unwrap_or_else(|| panic!("none about {order}: {messages:?}")))
+}
+
+/// The order under which somebody waits, and his place, once he is found.
+async fn place_of(shop: &Shop, voucher: VoucherId, who: BuyerId) -> (OrderId, u64) {
+    eventually("he is found", Duration::from_secs(20), async || {
+        let reply = shop.place(voucher, who).await;
+        if reply.status != 200 {
+            return Err(reply.text);
+        }
+        let position = reply.body["position"].as_u64().expect("a place");
+        Ok((parsed(&reply.body, "order_id"), position))
+    })
+    .await
 }
 
 /// The rows that make a voucher of the ledger, and a copy.

@@ -106,7 +106,8 @@ impl Difference {
     }
 }
 
-fn parsed<T: std::str::FromStr>(body: &Value, field: &str) -> T {
+/// A field of a reply.
+pub(crate) fn parsed<T: std::str::FromStr>(body: &Value, field: &str) -> T {
     let word = body[field].as_str().and_then(|word| word.parse().ok());
     word.unwrap_or_else(|| panic!("no {field} in {body}"))
 }

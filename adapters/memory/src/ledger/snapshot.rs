@@ -1,11 +1,13 @@
 //! Everything about a sale that the gate needs.
 
+use std::collections::HashSet;
+
 use seckill_application::ports::{
     Holder, KeyUse, LOAD_CHUNK_MAX, LoadChunk, OpenSale, SaleSnapshot,
 };
 use seckill_domain::{
-    Claim, Decision, Held, Order, OrderStatus, PartitionId, PlaceAtFirst, Remembered, Seat,
-    VoucherId,
+    BuyerId, Claim, Decision, Held, Order, OrderStatus, PartitionId, PlaceAtFirst, Remembered,
+    Seat, Ticket, VoucherId,
 };
 
 use super::book::Book;
@@ -20,8 +22,25 @@ pub(super) fn of(book: &Book, voucher: VoucherId, partition: PartitionId) -> Opt
     }
     let parked = || book.parked.of_voucher(voucher);
     let unheld: u32 = parked().map(ParkedRow::unheld).sum();
-    for (claim, first) in parked().filter_map(|it| granted(it.decision()?)) {
-        collect_parked(&mut all, claim, first);
+    let settled: HashSet<BuyerId> = all.seats.iter().map(|seat| seat.buyer).collect();
+    // Oldest first: the newest message about an order decides.
+    for decision in parked().filter_map(ParkedRow::decision) {
+        match decision {
+            Decision::Granted(claim) => hold(&mut all, claim, PlaceAtFirst::Granted),
+            Decision::Promoted(claim) => hold(&mut all, claim, PlaceAtFirst::Waitlisted),
+            Decision::Joined { claim, ticket } => {
+                // What its order has come to since, the ledger knows; and whoever waits there has no
+                // other place.
+                let is_known = book.orders.contains_key(&claim.order);
+                if !is_known && !settled.contains(&claim.buyer) {
+                    wait(&mut all, claim, *ticket);
+                }
+            }
+            Decision::Left { claim, .. } | Decision::Lost(claim) => {
+                all.seats.retain(|seat| seat.order != claim.order);
+            }
+            Decision::Withdrawn { .. } => {}
+        }
     }
     all.seats.sort_unstable_by_key(|seat| seat.ticket);
     Some(SaleSnapshot {
@@ -33,15 +52,6 @@ pub(super) fn of(book: &Book, voucher: VoucherId, partition: PartitionId) -> Opt
         },
         chunks: in_chunks(all),
     })
-}
-
-/// What took units at the gate.
-fn granted(decision: &Decision) -> Option<(&Claim, PlaceAtFirst)> {
-    match decision {
-        Decision::Granted(claim) => Some((claim, PlaceAtFirst::Granted)),
-        Decision::Promoted(claim) => Some((claim, PlaceAtFirst::Waitlisted)),
-        _ => None,
-    }
 }
 
 fn collect(all: &mut LoadChunk, order: &Order) {
@@ -81,14 +91,17 @@ fn collect(all: &mut LoadChunk, order: &Order) {
     }
 }
 
-/// A grant that the ledger could not apply holds its units nevertheless, and its key is used.
-fn collect_parked(all: &mut LoadChunk, claim: &Claim, first: PlaceAtFirst) {
-    let order = claim.order;
-    let is_held = |holder: &Holder| (holder.held.order, holder.buyer) == (order, claim.buyer);
-    if all.holders.iter().any(is_held) {
+fn is_held(all: &LoadChunk, claim: &Claim) -> bool {
+    let is_his = |it: &Holder| (it.held.order, it.buyer) == (claim.order, claim.buyer);
+    all.holders.iter().any(is_his)
+}
+
+/// A grant that the ledger could not apply holds its units nevertheless.
+fn hold(all: &mut LoadChunk, claim: &Claim, first: PlaceAtFirst) {
+    if is_held(all, claim) {
         return;
     }
-    all.seats.retain(|seat| seat.order != order);
+    all.seats.retain(|seat| seat.order != claim.order);
     all.holders.push(Holder {
         buyer: claim.buyer,
         held: Held {
@@ -97,8 +110,32 @@ fn collect_parked(all: &mut LoadChunk, claim: &Claim, first: PlaceAtFirst) {
             promoted: first == PlaceAtFirst::Waitlisted,
         },
     });
-    let known = all.keys.iter().any(|used| used.first.order == order);
-    if let Some(key) = claim.key.as_ref().filter(|_| !known) {
+    use_key(all, claim, first);
+}
+
+/// A place that the ledger could not apply waits in its turn nevertheless. One for each buyer: a
+/// newer one was given because the gate had lost the other.
+fn wait(all: &mut LoadChunk, claim: &Claim, ticket: Ticket) {
+    if is_held(all, claim) {
+        return;
+    }
+    all.seats.retain(|seat| seat.buyer != claim.buyer);
+    all.seats.push(Seat {
+        ticket,
+        order: claim.order,
+        buyer: claim.buyer,
+        quantity: claim.quantity,
+        key: claim.key.clone(),
+    });
+    use_key(all, claim, PlaceAtFirst::Waitlisted);
+}
+
+fn use_key(all: &mut LoadChunk, claim: &Claim, first: PlaceAtFirst) {
+    let Some(key) = &claim.key else {
+        return;
+    };
+    let is_used = |it: &KeyUse| (it.buyer, &it.key) == (claim.buyer, key);
+    if !all.keys.iter().any(is_used) {
         all.keys.push(KeyUse {
             buyer: claim.buyer,
             key: key.clone(),
