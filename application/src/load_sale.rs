@@ -10,8 +10,9 @@ use seckill_domain::{
 };
 
 use crate::ports::{
-    AdmissionLedger, Clock, GateLoader, GateUpdates, HotPath, LOAD_CHUNK_MAX, Ledger, LedgerPorts,
-    LoadBegun, LoadStep, LoadToken, Opened, OrderIds, PurchaseGate, Reconciliations, SaleSnapshot,
+    AdmissionLedger, Clock, DelayQueue, GateLoader, GateUpdates, HotPath, LOAD_CHUNK_MAX, Ledger,
+    LedgerPorts, LoadBegun, LoadStep, LoadToken, Opened, OrderIds, PurchaseGate, Reconciliations,
+    SaleSnapshot,
 };
 use crate::{Fault, Meters, RecoverPartition};
 
@@ -26,6 +27,8 @@ pub enum Loaded {
     Busy,
 }
 
+/// Most orders of one call of the delay queue.
+const SCHEDULE_MAX: usize = 1_000;
 /// How long the token of a loader that is gone keeps others away.
 const TOKEN_TTL: Duration = Duration::from_secs(5);
 /// How long the ledger may take to catch up before the load is given up for now.
@@ -39,6 +42,7 @@ pub struct LoadSale {
     gate: Arc<dyn PurchaseGate>,
     loader: Arc<dyn GateLoader>,
     order_ids: Arc<dyn OrderIds>,
+    delays: Arc<dyn DelayQueue>,
     ledger: Arc<dyn Ledger>,
     admissions: Arc<dyn AdmissionLedger>,
     updates: Arc<dyn GateUpdates>,
@@ -92,6 +96,7 @@ impl LoadSale {
             gate: hot.gate.clone(),
             loader: hot.loader.clone(),
             order_ids: hot.order_ids.clone(),
+            delays: hot.delays.clone(),
             ledger: ledger.ledger.clone(),
             admissions: ledger.admissions.clone(),
             updates: ledger.updates.clone(),
@@ -321,7 +326,17 @@ impl LoadSale {
         self.updates
             .forget(load.voucher, snapshot.sale.version)
             .await?;
+        self.schedule(snapshot).await;
         self.gate.promote(load.voucher).await?;
         Ok(Loaded::Loaded)
+    }
+    /// What lost the sale may have lost the delay queue as well. Once more is harmless: an order
+    /// that is due twice is handled once. A fault here does not stop the load.
+    async fn schedule(&self, snapshot: &SaleSnapshot) {
+        for chunk in snapshot.due.chunks(SCHEDULE_MAX) {
+            if let Err(fault) = self.delays.schedule(chunk).await {
+                tracing::warn!(fault = fault.chain(), "left to the sweep");
+            }
+        }
     }
 }

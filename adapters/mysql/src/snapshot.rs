@@ -6,12 +6,13 @@ use seckill_application::ports::{
     Holder, KeyUse, LOAD_CHUNK_MAX, LedgerTally, LoadChunk, OpenSale, PartitionHead, SaleSnapshot,
 };
 use seckill_domain::{
-    BuyerId, GateVersion, Held, OrderId, PlaceAtFirst, Remembered, Seat, Voucher, VoucherId,
+    BuyerId, GateVersion, Held, OrderId, OrderStatus, PlaceAtFirst, Remembered, Seat, Timestamp,
+    Voucher, VoucherId,
 };
 use sqlx::mysql::MySqlRow;
 
 use crate::fault::Trouble;
-use crate::row::{self, get};
+use crate::row::{self, get, get_time};
 use crate::session::{Session, statement};
 use crate::store::Store;
 
@@ -21,7 +22,7 @@ mod parked;
 const VOUCHER: &str = concat!(row::select_voucher!(), "WHERE v.id = ?");
 const HEAD: &str = "SELECT d.partitions, p.fence, p.epoch, p.applied_seq, p.applied_ms, p.applied_no \
      FROM deployment d LEFT JOIN partitions p ON p.partition_id = ? MOD d.partitions";
-const LIVE: &str = "SELECT id, user_id, quantity, ticket FROM orders \
+const LIVE: &str = "SELECT id, user_id, quantity, ticket, status, expires_at FROM orders \
      WHERE voucher_id = ? AND status IN ('pending_payment', 'paid') ORDER BY id";
 const WAITING: &str = "SELECT id, user_id, quantity, ticket, idempotency_key FROM orders \
      WHERE voucher_id = ? AND status = 'waiting' ORDER BY ticket";
@@ -45,7 +46,9 @@ async fn read_sale(session: &mut Session, id: VoucherId) -> Result<Option<SaleSn
         return Ok(None);
     };
     let of = |sql| statement(sql).bind(id.get());
-    let holders = each(&session.rows(of(LIVE)).await?, holder)?;
+    let live = session.rows(of(LIVE)).await?;
+    let holders = each(&live, holder)?;
+    let due = each(&live, due)?.into_iter().flatten().collect();
     let seats = each(&session.rows(of(WAITING)).await?, seat)?;
     let keys = each(&session.rows(of(KEYS)).await?, key_use)?;
     let parked = session.rows(of(PARKED)).await?;
@@ -68,6 +71,7 @@ async fn read_sale(session: &mut Session, id: VoucherId) -> Result<Option<SaleSn
             applied: head.applied,
         },
         chunks: chunks(all),
+        due,
     }))
 }
 
@@ -105,6 +109,15 @@ fn holder(row: &MySqlRow) -> Result<Holder, Trouble> {
             promoted: row::ticket(row)?.is_some(),
         },
     })
+}
+
+/// When the payment window of a live order ends, if it is unpaid.
+fn due(row: &MySqlRow) -> Result<Option<(OrderId, Timestamp)>, Trouble> {
+    if row::read_status(get(row, "status")?)? != OrderStatus::PendingPayment {
+        return Ok(None);
+    }
+    let order = OrderId::new(get(row, "id")?);
+    Ok(Some((order, get_time(row, "expires_at")?)))
 }
 
 fn key_text(row: &MySqlRow) -> Result<Option<seckill_domain::IdempotencyKey>, Trouble> {

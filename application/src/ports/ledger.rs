@@ -87,6 +87,8 @@ pub struct SaleSnapshot {
     pub sale: OpenSale,
     /// Live orders, waiting orders and used keys, in chunks.
     pub chunks: Vec<LoadChunk>,
+    /// Unpaid orders with the end of their payment window, in no particular order.
+    pub due: Vec<(OrderId, Timestamp)>,
 }
 
 /// An order whose decision is parked.

@@ -14,6 +14,7 @@ on_own_stores!(
     orders_expire_on_time_by_both,
     orders_expire_on_time_by_the_delay_queue,
     orders_expire_on_time_by_the_sweep,
+    orders_expire_by_the_delay_queue_alone_after_a_loss_of_everything,
     paying_and_expiring_at_once,
 );
 
@@ -45,6 +46,37 @@ async fn orders_expire_on_time_by_the_delay_queue(site: Site) {
 
 async fn orders_expire_on_time_by_the_sweep(site: Site) {
     on_time(&site.with("SECKILL_EXPIRY", "sweep").start().await).await;
+}
+
+/// The queue is lost with everything else, and somebody has put something else in its place: whoever
+/// loads the sale again fills it.
+async fn orders_expire_by_the_delay_queue_alone_after_a_loss_of_everything(site: Site) {
+    let site = site.with("SECKILL_EXPIRY", "queue");
+    let process = site.start().await;
+    let (shop, gate) = (process.shop(), site.gate().await);
+    let voucher = shop.sell(&Offer::of(20).payment_window_s(6)).await;
+    let orders = crowd(buyers(10), 10, async |who| {
+        (shop.buy_settled(voucher, who).await, who)
+    })
+    .await;
+    let sets = gate.keys_of_type("zset").await.into_iter();
+    let queues: Vec<String> = sets.filter(|it| it.ends_with(":delays")).collect();
+    // In one step, so that nobody fills it in between.
+    let mut lose = redis::cmd("EVAL");
+    lose.arg("redis.call('FLUSHALL') return redis.call('SET', KEYS[1], 'spoilt')");
+    gate.run::<String>(lose.arg(queues.len()).arg(&queues))
+        .await;
+    let last = buyers(1)[0];
+    shop.buy_settled(voucher, last).await;
+    for (order, who) in orders {
+        let wait = eventually("it expires", Duration::from_secs(20), async || {
+            let seen = shop.order(order, who).await.word("status").to_owned();
+            (seen == "expired").then_some(()).ok_or(seen)
+        });
+        wait.await;
+    }
+    let verdict = audit(&shop, shop.history(), &[voucher], None).await;
+    verdict.assert_holds();
 }
 
 #[tokio::test]

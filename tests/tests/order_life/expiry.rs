@@ -73,6 +73,33 @@ fn the_delay_queue_alone_expires_orders_on_time() {
     world.assert_sound(voucher);
 }
 
+/// A loss of everything takes the queue with it; whoever loads the sale again fills it.
+#[test]
+fn the_delay_queue_alone_expires_what_was_sold_before_everything_was_lost() {
+    let world = World::new();
+    let (voucher, orders) = three_bought(&world);
+    world
+        .run(world.pay.run(orders[1], buyer(2), &payment("pay-1")))
+        .unwrap();
+    world.store.wipe();
+    let scheduled = || world.alone(world.hot.delays.scheduled()).unwrap();
+    assert_eq!(scheduled(), 0);
+    world.wanted.request(voucher);
+    world.settle();
+    assert_eq!(scheduled(), 2, "not of the paid one");
+    // Loaded once more, and scheduled twice.
+    world.alone(world.hot.loader.unload(voucher)).unwrap();
+    world.wanted.request(voucher);
+    world.settle();
+    assert_eq!(scheduled(), 2);
+    on_time(&world, WINDOW + SECOND);
+    let expired = OrderStatus::Expired;
+    let expected = [expired, OrderStatus::Paid, expired];
+    assert_eq!(world.statuses(&orders), expected);
+    assert_eq!(world.free(voucher), 9);
+    world.assert_sound(voucher);
+}
+
 /// Stands for: the timer is set outside the transaction, loses what it has, or gives it out before
 /// it is handled (hole 11, B27, 2.19, 2.24).
 #[test]

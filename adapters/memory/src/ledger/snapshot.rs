@@ -6,8 +6,8 @@ use seckill_application::ports::{
     Holder, KeyUse, LOAD_CHUNK_MAX, LoadChunk, OpenSale, SaleSnapshot,
 };
 use seckill_domain::{
-    BuyerId, Claim, Decision, Held, Order, OrderStatus, PartitionId, PlaceAtFirst, Remembered,
-    Seat, Ticket, VoucherId,
+    BuyerId, Claim, Decision, Held, Order, OrderId, OrderStatus, PartitionId, PlaceAtFirst,
+    Remembered, Seat, Ticket, Timestamp, VoucherId,
 };
 
 use super::book::Book;
@@ -51,7 +51,14 @@ pub(super) fn of(book: &Book, voucher: VoucherId, partition: PartitionId) -> Opt
             applied: book.head(partition).applied,
         },
         chunks: in_chunks(all),
+        due: book.orders_of(voucher).filter_map(due).collect(),
     })
+}
+
+/// When the payment window of an order ends, if it is unpaid.
+fn due(order: &Order) -> Option<(OrderId, Timestamp)> {
+    let ends_at = order.expires_at?;
+    (order.status() == OrderStatus::PendingPayment).then_some((order.id, ends_at))
 }
 
 fn collect(all: &mut LoadChunk, order: &Order) {
