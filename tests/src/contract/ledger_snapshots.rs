@@ -48,6 +48,9 @@ async fn a_snapshot_has_everything_the_gate_needs(harness: &dyn LedgerHarness) {
     assert_eq!((snapshot.sale.free, snapshot.sale.version), (17, version));
     let partition = desk.partition_of(voucher.id);
     assert_eq!(snapshot.sale.applied, desk.head(partition).await.applied);
+    let ends_at = desk.order(held.order).await.expires_at;
+    let due = vec![(held.order, ends_at.expect("an unpaid order"))];
+    assert_eq!(snapshot.due, due, "not of what is paid, over or waits");
     let mut holders = vec![holder(&held, false), holder(&paid, false)];
     holders.sort_by_key(|holder| holder.held.order);
     let seat = Seat {

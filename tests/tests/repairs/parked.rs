@@ -314,8 +314,17 @@ async fn places_that_came_while_the_rows_were_gone_keep_their_turns(site: Site) 
     let round = round_about(&shop, voucher).await;
     round.of(voucher).assert_sound();
     gate.flush_all().await;
+    // Until then the process answers with what it remembers.
+    eventually("it is loaded", Duration::from_secs(20), async || {
+        let sets = gate.keys_of_type("zset").await;
+        let is_there = sets.iter().any(|it| it.ends_with(":waiters"));
+        is_there.then_some(()).ok_or(format!("{sets:?}"))
+    })
+    .await;
     for (place, (who, order)) in (1_u64..).zip(&waiters) {
         assert_eq!(place_of(&shop, voucher, *who).await, (*order, place));
+        let again = shop.buy(voucher, *who).await;
+        assert_eq!(again.expect_waitlisted(), (*order, place));
     }
     let round = round_about(&shop, voucher).await;
     round.of(voucher).assert_sound();
