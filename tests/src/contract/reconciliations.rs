@@ -244,11 +244,17 @@ async fn a_parked_claim_to_anothers_order_is_told_with_it(harness: &dyn LedgerHa
         ..claim(&voucher, 2, 2)
     };
     let sound = seen(&mine, OrderStatus::PendingPayment);
-    assert_eq!(orders(&desk, &[mine.order]).await, [sound.clone()]);
+    assert_eq!(
+        orders(&desk, &[mine.order]).await,
+        std::slice::from_ref(&sound)
+    );
     let verdict = desk.apply_one(Decision::Granted(anothers.clone())).await;
     assert!(matches!(verdict, Verdict::Parked(_)), "{verdict:?}");
     let contested = sound.contested_by(Some(anothers.clone()));
-    assert_eq!(orders(&desk, &[mine.order]).await, [contested.clone()]);
+    assert_eq!(
+        orders(&desk, &[mine.order]).await,
+        std::slice::from_ref(&contested)
+    );
     assert!(contested.is_contested_by(&anothers) && !contested.is_of(&anothers));
     assert!(contested.is_of(&mine) && !contested.is_contested_by(&mine));
 }
