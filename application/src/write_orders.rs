@@ -1,5 +1,6 @@
 //! The order writer: moves one partition's stream into the ledger, strictly in stream order.
 
+mod doubtful;
 mod items;
 mod unread;
 
@@ -11,10 +12,10 @@ use seckill_domain::{Continuity, OrderId, PartitionId, Timestamp, VoucherId};
 
 use crate::ports::{
     AdmissionBatch, AdmissionLedger, AdmissionStream, Applied, BatchItem, DelayQueue, Delivery,
-    EntryId, GateLoader, HotPath, LedgerPorts, PartitionHead, PartitionState, StreamReply, Verdict,
+    EntryId, GateLoader, HotPath, LedgerPorts, PartitionHead, StreamReply, Verdict,
 };
 use crate::{Fault, Meters, RecoverPartition, WantedSales};
-use items::{foreign, push_items};
+use items::push_items;
 
 /// How a writer reads and writes.
 #[derive(Debug, Clone, Copy)]
@@ -280,14 +281,14 @@ impl OrderWriter {
         let mut items = Vec::with_capacity(self.settings.batch_min);
         let mut applied = self.head.applied;
         let mut up_to = self.head.entry;
+        let mut repeats = Vec::new();
         while items.len() < self.settings.batch_min {
             let Some(delivery) = self.ahead.pop_front() else {
                 break;
             };
             let id = delivery.id;
             if id <= self.head.entry {
-                // The consumer group delivers what catching up has already applied.
-                self.unacked.push(id);
+                repeats.push(delivery);
                 continue;
             }
             let read = match &delivery.body {
@@ -314,49 +315,10 @@ impl OrderWriter {
             up_to = id;
             self.unacked.push(id);
         }
+        if !self.are_known(repeats).await? {
+            items.clear();
+        }
         Ok((items, up_to))
-    }
-
-    /// An entry that does not continue the ledger: known already, missed something before it,
-    /// foreign, or a sign that Redis went back. Returns what to park.
-    async fn doubtful(
-        &mut self,
-        delivery: Delivery,
-        read: Continuity,
-    ) -> Result<Option<BatchItem>, Fault> {
-        let id = delivery.id;
-        let Ok(entry) = &delivery.body else {
-            return Ok(None);
-        };
-        if !self.catching_up {
-            // Perhaps another consumer was given what is missing; the stream itself knows.
-            self.start_over();
-            return Ok(None);
-        }
-        let mut items = Vec::with_capacity(entry.decisions.len());
-        push_items(&mut items, delivery.clone(), entry.first, None);
-        if read == Continuity::Replay && self.admissions.has_applied(self.partition, &items).await?
-        {
-            return Ok(Some(foreign(id, "repeats an entry that is applied")));
-        }
-        if let PartitionState::Open {
-            epoch, sequence, ..
-        } = self.loader.partition(self.partition).await?
-            && epoch == self.head.epoch
-            && entry.first > sequence
-        {
-            return Ok(Some(foreign(
-                id,
-                "numbered beyond what the gate has decided",
-            )));
-        }
-        tracing::error!(partition = %self.partition, entry = %id, first = %entry.first,
-            applied = %self.head.applied, "the stream does not continue the ledger: redis went back");
-        self.recover
-            .restart(self.partition, self.head.epoch)
-            .await?;
-        self.start_over();
-        Ok(None)
     }
 
     async fn apply(&mut self, items: Vec<BatchItem>, up_to: EntryId) -> Result<Step, Fault> {

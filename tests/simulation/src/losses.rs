@@ -71,10 +71,17 @@ impl Losses {
         }
     }
 
-    /// The ledger has settled something about an order: it is known again.
-    pub(crate) fn settled(&mut self, order: OrderId, when: Duration) {
-        for (_, span) in self.orders.get_mut(&order).into_iter().flatten() {
-            span.end(when);
+    /// The ledger has settled a decision: what it says of its order is known again, and so is all that
+    /// comes before it. That somebody waits does not say that he was served since.
+    pub(crate) fn settled(&mut self, decision: &Decision, when: Duration) {
+        let Some(claim) = decision.claim() else {
+            return;
+        };
+        let is_place = matches!(decision, Decision::Joined { .. });
+        for (lost, span) in self.orders.get_mut(&claim.order).into_iter().flatten() {
+            if !is_place || *lost == Lost::Claim {
+                span.end(when);
+            }
         }
     }
 

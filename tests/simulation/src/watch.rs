@@ -10,7 +10,7 @@ use seckill_application::ports::{
     AdmissionBatch, Admitted, Applied, BatchItem, Clock as _, EntryId, EpochBegun, Report,
     StreamReply, Verdict,
 };
-use seckill_domain::{Admission, Attempt, Decision, Epoch, OrderId, PartitionId, VoucherId};
+use seckill_domain::{Admission, Attempt, Decision, Epoch, Order, OrderId, PartitionId, VoucherId};
 
 use crate::coverage::Seen;
 use crate::executor::Group;
@@ -36,6 +36,8 @@ struct State {
     decided: BTreeMap<OrderId, Duration>,
     /// Orders that were decided under a key.
     keyed: BTreeSet<OrderId>,
+    /// Vouchers whose used keys were lost.
+    without_keys: BTreeSet<VoucherId>,
     /// How often all has been at rest.
     rests: u64,
     epochs: BTreeMap<PartitionId, u32>,
@@ -125,9 +127,15 @@ impl Watch {
 
     /// Whether the order was decided under a key that it lost with hot data: another one may have
     /// it since.
-    pub fn has_lost_key_of(&self, order: OrderId) -> bool {
+    pub fn has_lost_key_of(&self, order: &Order) -> bool {
         let state = self.state();
-        state.keyed.contains(&order) && state.losses.has(order, None)
+        let lost = state.losses.has(order.id, None) || state.without_keys.contains(&order.voucher);
+        state.keyed.contains(&order.id) && lost
+    }
+
+    /// The keys that were used for a voucher are gone.
+    pub fn lost_keys(&self, voucher: VoucherId) {
+        self.state().without_keys.insert(voucher);
     }
 
     /// When a gate was first seen to grant the order or to give it a place.
@@ -289,11 +297,9 @@ impl Watch {
         }
         for (item, verdict) in batch.items.iter().zip(verdicts) {
             note!(self.nature.trace, "  {verdict:?} {item:?}");
-            if let BatchItem::Decision { decision, .. } = item
-                && let Some(claim) = decision.claim()
-            {
+            if let BatchItem::Decision { decision, .. } = item {
                 let when = self.nature.clock.monotonic();
-                self.state().losses.settled(claim.order, when);
+                self.state().losses.settled(decision, when);
             }
             match verdict {
                 Verdict::Confirmed if is_promotion(item) => coverage.saw(Seen::Promotion),

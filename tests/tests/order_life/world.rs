@@ -71,10 +71,19 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::that_remembers(0)
+    }
+
+    /// One whose hot store can lose so many of its latest writes.
+    pub(crate) fn that_remembers(undo_depth: usize) -> Self {
         seckill_tests::stack::memory();
         let clock = Arc::new(VirtualClock::new(START));
         let partitions = Partitions::new(NonZeroU16::MIN);
-        let store = MemoryHotPath::new(HotPathOptions::new(partitions), clock.clone());
+        let options = HotPathOptions {
+            undo_depth,
+            ..HotPathOptions::new(partitions)
+        };
+        let store = MemoryHotPath::new(options, clock.clone());
         let book = MemoryLedger::new(clock.clone(), partitions);
         Self::wire(&clock, store, book, partitions)
     }

@@ -178,7 +178,7 @@ fn nothing_unasked(site: &Site, told: &Told, orders: &[Order]) -> Result<(), Vio
     let mut made: BTreeMap<(VoucherId, BuyerId), usize> = BTreeMap::new();
     let asked = |it: &&Order| it.key.is_none() && it.buyer != BuyerId::new(FORGED);
     let keyless = orders.iter().filter(asked);
-    let keyless = keyless.filter(|it| !site.watch.has_lost_key_of(it.id));
+    let keyless = keyless.filter(|it| !site.watch.has_lost_key_of(it));
     for order in keyless {
         *made.entry((order.voucher, order.buyer)).or_default() += 1;
     }

@@ -186,6 +186,9 @@ impl Blow {
         if self.lose(|memory| memory.delete(piece)) {
             self.saw(Seen::KeyLost);
         }
+        if let Piece::Keys(voucher) = piece {
+            site.watch.lost_keys(voucher);
+        }
     }
 
     fn unload(&self) {
