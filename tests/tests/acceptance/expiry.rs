@@ -8,15 +8,15 @@ use seckill_tests::matrix::Row;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::{PROGRAM, on_own_stores};
+use crate::{PROGRAM, on_own_servers, on_own_stores};
 
 on_own_stores!(
     orders_expire_on_time_by_both,
     orders_expire_on_time_by_the_delay_queue,
     orders_expire_on_time_by_the_sweep,
-    orders_expire_by_the_delay_queue_alone_after_a_loss_of_everything,
     paying_and_expiring_at_once,
 );
+on_own_servers!(orders_expire_by_the_delay_queue_alone_after_a_loss_of_everything);
 
 /// An order may look unpaid for so long after its window has ended.
 const EXPIRED_WITHIN: Duration = Duration::from_secs(2);

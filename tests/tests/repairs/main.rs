@@ -35,4 +35,21 @@ macro_rules! on_own_stores {
         }
     };
 }
-pub(crate) use on_own_stores;
+
+/// The same with servers of their own, of which all data may be lost.
+macro_rules! on_own_servers {
+    ($($scenario:ident),+ $(,)?) => {
+        mod own_servers {
+            $(#[tokio::test]
+            async fn $scenario() {
+                if let Some(site) = seckill_tests::harness::Site::private(crate::PROGRAM).await {
+                    let site = site
+                        .with("SECKILL_PARTITIONS", "1")
+                        .with("SECKILL_RECONCILE_EVERY_S", "86400");
+                    super::$scenario(site).await;
+                }
+            })+
+        }
+    };
+}
+pub(crate) use {on_own_servers, on_own_stores};

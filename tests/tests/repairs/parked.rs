@@ -13,13 +13,15 @@ use seckill_tests::harness::{
 use seckill_tests::matrix::Row;
 use serde_json::{Value, json};
 
-use crate::on_own_stores;
 use crate::reports::{parsed, round_about};
+use crate::{on_own_servers, on_own_stores};
 
 on_own_stores!(
     what_cannot_be_applied_is_discarded,
     what_came_too_early_is_replayed,
     what_cannot_be_read_is_parked_with_what_it_names,
+);
+on_own_servers!(
     what_came_while_the_rows_were_gone_is_counted_when_they_are_back,
     places_that_came_while_the_rows_were_gone_keep_their_turns,
 );
