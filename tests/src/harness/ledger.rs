@@ -210,7 +210,9 @@ impl Ledger {
         Untold {
             updates: count("SELECT COUNT(*) FROM gate_updates WHERE voucher_id = ?").await,
             events: count(
-                "SELECT COUNT(*) FROM event_outbox WHERE published = 0 AND voucher_id = ?",
+                "SELECT COUNT(*) FROM event_outbox e LEFT JOIN event_batches b \
+                   ON e.id BETWEEN b.first_id AND b.last_id AND b.written_by = e.written_by \
+                 WHERE (e.published = 0 OR b.first_id IS NOT NULL) AND e.voucher_id = ?",
             )
             .await,
             refunds: count(

@@ -21,12 +21,13 @@ pub(super) enum Written {
 }
 
 /// What a batch of grants runs, so that sessions may have it prepared.
-pub(crate) const EVERY_BATCH: [&str; 6] = [
+pub(crate) const EVERY_BATCH: [&str; 7] = [
     ADVANCE,
     INSERT_ORDERS,
     DEADLINES,
     HOLD,
-    crate::events::APPEND,
+    events::APPEND,
+    events::TO_BE_TOLD,
     TAKE,
 ];
 

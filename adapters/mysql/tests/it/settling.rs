@@ -111,7 +111,9 @@ async fn rows_that_contradict_themselves_cannot_be_written_by_hand() {
         "UPDATE event_outbox SET user_id = NULL",
         "UPDATE event_outbox SET published = 2",
         "UPDATE event_outbox SET claimed_by = 'a'",
-        "INSERT INTO event_claims VALUES ('a', 2, 1, NOW())",
+        "INSERT INTO event_batches VALUES (2, 1, 1, 1, NULL, NULL)",
+        "UPDATE event_batches SET events = 1000",
+        "UPDATE event_batches SET claimed_by = 'a'",
         "INSERT INTO reconciliation_findings VALUES (7, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1)",
     ] {
         let done = sqlx::raw_sql(wrong).execute(&mut meddler).await;

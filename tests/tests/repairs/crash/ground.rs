@@ -153,7 +153,7 @@ impl Place {
                 }
                 gate.hurry_delays(orders).await;
                 rows.change(
-                    "UPDATE event_claims SET claimed_until = UTC_TIMESTAMP(3) \
+                    "UPDATE event_batches SET claimed_until = UTC_TIMESTAMP(3) \
                      WHERE claimed_until > UTC_TIMESTAMP(3) AND first_id >= ?",
                     0,
                 )
