@@ -98,6 +98,13 @@ pub mod gate {
         "if wanted <= sale.free then",
     )];
 
+    /// The units of decisions that stand in the stream are counted with the free ones.
+    pub static UNITS_STANDING: &[Switch] = &[Switch::script(
+        "gate_tally",
+        "partition.text(units) }",
+        "'0' }",
+    )];
+
     /// A lease is given back only by its owner.
     pub static LEASE_OWNER: &[Switch] = &[Switch::script(
         "lease_release",
@@ -160,6 +167,18 @@ pub mod ledger {
     pub static SWEEP_LOCKS: &[Switch] = &[Switch::statement(
         "o.id LIMIT ? FOR UPDATE SKIP LOCKED",
         "o.id LIMIT ?",
+    )];
+
+    /// Units that were returned and that the gate has not heard of are counted with its free ones.
+    pub static UNITS_RETURNED: &[Switch] = &[Switch::statement(
+        "version > ?) AS returned",
+        "version > ? AND FALSE) AS returned",
+    )];
+
+    /// Whoever waits for the ledger to catch up reads how far it has come.
+    pub static POSITION: &[Switch] = &[Switch::statement(
+        "SELECT fence, epoch, applied_seq, applied_ms, applied_no FROM partitions",
+        "SELECT fence, epoch, ~0 AS applied_seq, applied_ms, applied_no FROM partitions",
     )];
 
     /// No guard: puts the clock of a sweep an hour ahead, so that nobody has to wait for deadlines.

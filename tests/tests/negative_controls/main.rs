@@ -9,6 +9,7 @@ mod expiry;
 mod leases;
 mod limits;
 mod loading;
+mod reconcile;
 mod repeats;
 mod stock;
 mod updates;
