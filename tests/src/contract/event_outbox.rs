@@ -17,6 +17,7 @@ promises! { event_outbox over dyn LedgerHarness:
     an_orders_events_come_after_a_number_and_not_too_many,
     events_are_claimed_oldest_first_and_not_too_many,
     what_is_claimed_is_nobody_elses_while_the_hold_lasts,
+    asking_again_for_fewer_gives_nothing_away,
     what_was_claimed_and_not_published_is_claimed_again,
     what_is_published_is_claimed_by_nobody_and_still_read,
     publishing_may_be_repeated,
@@ -154,6 +155,16 @@ async fn what_is_claimed_is_nobody_elses_while_the_hold_lasts(harness: &dyn Ledg
     assert_eq!(claimed(&other, "b", 10).await, []);
     harness.elapse(SHORT).await;
     assert_eq!(claimed(&other, "b", 10).await, []);
+}
+
+/// A relay that asks again, for fewer than it has, keeps the others.
+async fn asking_again_for_fewer_gives_nothing_away(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    with_events(&desk, 5).await;
+    let all = claimed(&desk.ports, "a", 10).await;
+    assert_eq!(claimed(&desk.ports, "a", 2).await, all[..2]);
+    assert_eq!(claimed(&desk.ports, "b", 10).await, []);
+    assert_eq!(claimed(&desk.ports, "a", 10).await, all);
 }
 
 /// Fault: a relay dies with what it has claimed.

@@ -144,8 +144,19 @@ impl Opening {
 
     /// Begins the partition if it is new, and loads and opens the sale.
     pub(super) async fn open<H: HotHarness + ?Sized>(self, harness: &H) -> Stall {
-        let hot = harness.hot().clone();
-        let (epoch, _) = begin_partition(&hot, harness.partitions(), self.voucher).await;
+        let now = harness.gate_time().await;
+        self.open_at(harness.hot(), harness.partitions(), now).await
+    }
+
+    /// The same in any hot store, whose time it is.
+    pub(super) async fn open_at(
+        self,
+        hot: &HotPath,
+        partitions: Partitions,
+        now: Timestamp,
+    ) -> Stall {
+        let hot = hot.clone();
+        let (epoch, _) = begin_partition(&hot, partitions, self.voucher).await;
         let token = LoadToken(format!("opening-{}", self.voucher));
         let begun = hot
             .loader
@@ -161,14 +172,14 @@ impl Opening {
             .await
             .unwrap();
         assert!(matches!(loaded, LoadStep::Done(_)), "{loaded:?}");
-        let sale = self.open_sale(harness.gate_time().await, sequence);
+        let sale = self.open_sale(now, sequence);
         let opened = hot
             .loader
             .open(self.voucher, &token, &sale, 1)
             .await
             .unwrap();
         assert_eq!(opened, Opened::Opened);
-        Stall::new(hot, harness.partitions(), self.voucher, epoch, sale)
+        Stall::new(hot, partitions, self.voucher, epoch, sale)
     }
 }
 

@@ -43,7 +43,8 @@ fn entries(reply: StreamReply) -> Vec<Delivery> {
     }
 }
 
-async fn read_after(stall: &Stall, after: EntryId, max: usize) -> Vec<Delivery> {
+/// What stands after an entry; there must be a stream.
+pub(super) async fn read_after(stall: &Stall, after: EntryId, max: usize) -> Vec<Delivery> {
     let stream = &stall.hot.stream;
     let read = stream
         .read_after(stall.partition, stall.epoch, after, max)

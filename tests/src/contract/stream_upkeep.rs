@@ -7,7 +7,7 @@ use seckill_domain::{Admission, Sequence};
 
 use super::opening::{Opening, VOUCHER};
 use super::stall::Stall;
-use super::stream_reading::{read_new, with_grants};
+use super::stream_reading::{read_after, read_new, with_grants};
 use super::{Harm, HotHarness, promises};
 
 promises! { stream_upkeep over dyn HotHarness:
@@ -21,6 +21,7 @@ promises! { stream_upkeep over dyn HotHarness:
     trimming_keeps_what_the_ledger_does_not_have,
     trimming_keeps_what_was_written_lately,
     trimming_keeps_what_is_not_acknowledged,
+    trimming_goes_around_what_is_not_acknowledged,
     trimmed_orders_are_forgotten,
     an_order_that_was_decided_twice_is_remembered_until_the_last,
     a_missing_stream_has_no_backlog,
@@ -184,6 +185,19 @@ async fn trimming_keeps_what_is_not_acknowledged(harness: &dyn HotHarness) {
     harness.elapse(Duration::from_millis(20)).await;
     assert_eq!(trim(&stall, ids[2], NO_TIME).await, 1);
     assert_eq!(stall.log().await.ids(), ids[1..]);
+}
+
+/// What one worker has not applied keeps nothing of what others have.
+async fn trimming_goes_around_what_is_not_acknowledged(harness: &dyn HotHarness) {
+    let stall = with_grants(harness, 4).await;
+    let ids = given(&stall, "worker", 4).await;
+    ack(&stall, &[ids[0], ids[2]], 3).await;
+    harness.elapse(Duration::from_millis(20)).await;
+    assert_eq!(trim(&stall, ids[3], NO_TIME).await, 2);
+    let left = read_after(&stall, EntryId::START, 10).await;
+    let left: Vec<EntryId> = left.iter().map(|entry| entry.id).collect();
+    assert_eq!(left, [ids[1], ids[3]]);
+    assert_eq!(backlog(&stall).await, (1, 2, 2));
 }
 
 async fn trimmed_orders_are_forgotten(harness: &dyn HotHarness) {

@@ -157,8 +157,8 @@ impl Stream {
         found.map(|(id, _)| *id)
     }
 
-    /// Removes the oldest entries, at most `max`, as long as they were delivered, are acknowledged,
-    /// stand at or before `up_to`, and were written at or before `written`.
+    /// Of the oldest `max` entries, removes those that were delivered, are acknowledged, stand at or
+    /// before `up_to`, and were written at or before `written`.
     pub(super) fn trim(
         &mut self,
         up_to: EntryId,
@@ -169,17 +169,11 @@ impl Stream {
             return Vec::new();
         };
         let done = |id: &EntryId| {
-            *id <= up_to
-                && *id <= group.last_delivered
-                && !group.pending.contains_key(id)
-                && id.written_at() <= written
+            *id <= up_to && *id <= group.last_delivered && id.written_at() <= written
         };
-        let ids: Vec<EntryId> = self
-            .entries
-            .keys()
-            .copied()
-            .take(max)
-            .take_while(done)
+        let oldest = self.entries.keys().copied().take(max).take_while(done);
+        let ids: Vec<EntryId> = oldest
+            .filter(|id| !group.pending.contains_key(id))
             .collect();
         ids.into_iter()
             .filter_map(|id| self.entries.remove_entry(&id))

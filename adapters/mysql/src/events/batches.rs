@@ -152,21 +152,24 @@ async fn fill(session: &mut Session, batches: &mut [Batch]) -> Result<(), Troubl
     Ok(())
 }
 
-/// Leaves the first `keep` events in a batch and makes another of the rest.
+/// Leaves the first `keep` events in a batch and makes another of the rest, claimed as it is: whoever
+/// asks again for fewer than he has keeps the others.
 async fn cut(session: &mut Session, batch: &Batch, keep: usize) -> Result<(), Trouble> {
+    const REST: &str = "INSERT INTO event_batches \
+           (first_id, last_id, written_by, events, claimed_by, claimed_until) \
+         SELECT ?, b.last_id, b.written_by, ?, b.claimed_by, b.claimed_until \
+         FROM event_batches b WHERE b.first_id = ?";
     const SHORTEN: &str = "UPDATE event_batches SET last_id = ?, events = ? WHERE first_id = ?";
-    const REST: &str = "INSERT INTO event_batches (first_id, last_id, written_by, events) \
-         VALUES (?, ?, ?, ?)";
     let (kept, rest) = batch.events.split_at(keep);
     let (Some(last), Some(first)) = (kept.last(), rest.first()) else {
         return Ok(());
     };
+    let enter = statement(REST).bind(first.id.get());
+    let enter = enter.bind(rest.len() as u64).bind(batch.first);
+    session.execute(enter).await?;
     let shorten = statement(SHORTEN).bind(last.id.get());
     let shorten = shorten.bind(kept.len() as u64).bind(batch.first);
-    session.execute(shorten).await?;
-    let enter = statement(REST).bind(first.id.get()).bind(batch.last);
-    let enter = enter.bind(batch.writer).bind(rest.len() as u64);
-    session.execute(enter).await.map(drop)
+    session.execute(shorten).await.map(drop)
 }
 
 /// Writes down who has batches, and until when.

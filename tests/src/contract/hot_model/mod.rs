@@ -1,4 +1,4 @@
-//! Leases and the delay queue answer like those in memory: the same random life is put to an adapter
+//! Leases, the delay queue and the admission stream answer like those in memory: the same random life is put to an adapter
 //! and to [`seckill_memory::MemoryHotPath`], and every answer must be the same.
 //!
 //! Time is either long enough that nothing ends by itself, or let go by at once: so a real clock and
@@ -6,6 +6,7 @@
 
 mod delays;
 mod leases;
+mod stream;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,9 @@ promises! { hot_model over dyn HotHarness:
     the_delay_queue_goes_the_same_way,
     a_delay_queue_with_many_claims_goes_the_same_way,
     a_delay_queue_by_chance_goes_the_same_way,
+    the_admission_stream_goes_the_same_way,
+    another_admission_stream_goes_the_same_way,
+    an_admission_stream_by_chance_goes_the_same_way,
 }
 
 /// Steps of one life.
@@ -60,12 +64,26 @@ async fn a_delay_queue_by_chance_goes_the_same_way(harness: &dyn HotHarness) {
     delays::live(Sides::new(harness, chance::seed(), FEW).await).await;
 }
 
+async fn the_admission_stream_goes_the_same_way(harness: &dyn HotHarness) {
+    stream::live(Sides::new(harness, 5, FEW).await, 12).await;
+}
+
+async fn another_admission_stream_goes_the_same_way(harness: &dyn HotHarness) {
+    stream::live(Sides::new(harness, 6, FEW).await, 12).await;
+}
+
+async fn an_admission_stream_by_chance_goes_the_same_way(harness: &dyn HotHarness) {
+    stream::live(Sides::new(harness, chance::seed(), FEW).await, 10).await;
+}
+
 /// Two stores that are asked the same: each by two processes.
 struct Sides<'a> {
     harness: &'a dyn HotHarness,
     clock: Arc<VirtualClock>,
     real: [HotPath; 2],
     model: [HotPath; 2],
+    /// The store of the model.
+    store: MemoryHotPath,
     random: StdRng,
     seed: u64,
     /// Things in a thousand that last [`SHORT`].
@@ -76,10 +94,11 @@ impl<'a> Sides<'a> {
     async fn new(harness: &'a dyn HotHarness, seed: u64, short: u32) -> Self {
         let clock = Arc::new(VirtualClock::new(harness.gate_time().await));
         let options = HotPathOptions::new(harness.partitions());
-        let model = MemoryHotPath::new(options, clock.clone());
+        let store = MemoryHotPath::new(options, clock.clone());
         Self {
             real: [harness.hot().clone(), harness.another_process().await],
-            model: [model.ports(), model.ports()],
+            model: [store.ports(), store.ports()],
+            store,
             clock,
             harness,
             random: StdRng::seed_from_u64(seed),

@@ -2,19 +2,15 @@
 
 use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
-use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use seckill_application::ports::{LedgerPorts, Verdict};
+use seckill_application::ports::Verdict;
 use seckill_domain::{
-    AdjustmentId, BuyerId, Claim, Decision, IdempotencyKey, LeftReason, Stage, Ticket, Timestamp,
-    VoucherId,
+    AdjustmentId, BuyerId, Claim, Decision, IdempotencyKey, LeftReason, Stage, Ticket, VoucherId,
 };
-use seckill_memory::{MemoryLedger, VirtualClock};
 
+use super::Reference;
 use super::side::{Side, WITHDRAWN, Wish};
 use crate::contract::LedgerHarness;
 use crate::contract::stall::new_order;
@@ -28,28 +24,6 @@ pub(super) struct Life {
     keys: u32,
     /// What happens in it is not known beforehand.
     by_chance: bool,
-}
-
-/// The ledger in memory, which the other one is held to.
-struct Reference {
-    ledger: MemoryLedger,
-    ports: LedgerPorts,
-    clock: Arc<VirtualClock>,
-}
-
-#[async_trait]
-impl LedgerHarness for Reference {
-    fn ledger(&self) -> &LedgerPorts {
-        &self.ports
-    }
-
-    async fn another_process(&self) -> LedgerPorts {
-        self.ledger.ports()
-    }
-
-    async fn elapse(&self, time: Duration) {
-        self.clock.advance(time);
-    }
 }
 
 /// Both ledgers, and what they were asked so far.
@@ -104,13 +78,7 @@ impl Life {
 
     /// Lives it, comparing after each step.
     pub(super) async fn live(self, harness: &dyn LedgerHarness, steps: usize) {
-        let clock = Arc::new(VirtualClock::new(Timestamp::from_millis(1_796_000_000_000)));
-        let ledger = MemoryLedger::new(clock.clone(), harness.partitions());
-        let reference = Reference {
-            ports: ledger.ports(),
-            ledger,
-            clock,
-        };
+        let reference = Reference::new(harness.partitions());
         let mut sides = Sides {
             random: StdRng::seed_from_u64(self.seed),
             real: Side::new(harness, self.units, self.limit).await,
