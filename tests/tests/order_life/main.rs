@@ -5,6 +5,7 @@ mod behind;
 mod cut_off;
 mod drive;
 mod expiry;
+mod failover;
 mod holders;
 mod money;
 mod offer;

@@ -1,0 +1,173 @@
+//! A failover loses the gate's latest writes, or the gate has lost a place. What the simulation once
+//! found of it, by itself.
+
+use std::sync::Arc;
+
+use seckill_application::ports::StreamReply;
+use seckill_application::{
+    CancelReply, Meters, Purchase, PurchaseRequest, PurchaseVoucher, RememberedAnswers,
+    SteerCommand,
+};
+use seckill_domain::{Claim, Decision, OrderId, OrderStatus, SaleStatus, VoucherId};
+
+use crate::reconcile::mended;
+use crate::world::{MS, Offer, PARTITION, SECOND, World, buyer, payment, request};
+
+/// Most writes that are lost.
+const LOST_MAX: usize = 100;
+
+/// Loses writes until the gate is so.
+fn fail_over(world: &World, is_so: impl Fn(&World) -> bool) {
+    for _ in 0..LOST_MAX {
+        if is_so(world) {
+            return;
+        }
+        assert_eq!(world.store.lose_last(1), 1);
+    }
+    panic!("it was never so");
+}
+
+fn keyed(voucher: VoucherId) -> PurchaseRequest {
+    PurchaseRequest {
+        key: Some("the-key".parse().expect("a key")),
+        ..request(voucher, 1, 1)
+    }
+}
+
+/// The order of somebody whom only the gate has heard of.
+fn unwritten(world: &World, purchase: &PurchaseVoucher, request: PurchaseRequest) -> OrderId {
+    match world.alone(purchase.run(request)).unwrap() {
+        Purchase::Granted { order, .. } => order,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Nobody looks after a sale that the ledger calls retired: so there are two sweeps between its
+/// closing and its retirement.
+#[test]
+fn a_closing_that_is_lost_is_not_lost_with_the_retirement() {
+    let world = World::that_remembers(LOST_MAX);
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    let paid = world.run(world.pay.run(order, buyer(1), &payment("p-1")));
+    paid.unwrap();
+    world.steered(voucher, SteerCommand::Close);
+    world.settle();
+    world.run(world.retire.run()).unwrap();
+    fail_over(&world, |world| {
+        let facts = world.alone(world.hot.gate.facts(&[voucher])).unwrap();
+        facts[0].is_some_and(|facts| facts.terms.status == SaleStatus::Published)
+    });
+    world.settle();
+    assert_eq!(world.ask(voucher, 2, 1), Purchase::Closed);
+    world.assert_sound(voucher);
+}
+
+/// What a failover lost is decided again under the same numbers. The first of it is given to a
+/// consumer that was fenced, and what follows seems to continue the ledger.
+#[test]
+fn what_a_fenced_consumer_was_given_after_a_failover_is_not_passed_over() {
+    let world = World::that_remembers(LOST_MAX);
+    let voucher = world.sale(Offer::of(10));
+    world.bought(voucher, 1, 1);
+    let applied = world.bought(voucher, 2, 1);
+    let epoch = world.epoch();
+    fail_over(&world, |world| world.free(voucher) == 9);
+    world.skip(SECOND);
+    let passed_over = unwritten(&world, &world.purchase, request(voucher, 3, 1));
+    let ghost = world.hot.stream.read_new(PARTITION, epoch, "ghost", 10, MS);
+    let StreamReply::Entries(taken) = world.alone(ghost).unwrap() else {
+        panic!("no stream");
+    };
+    assert_eq!(taken.len(), 1, "the ghost has it");
+    let next = unwritten(&world, &world.purchase, request(voucher, 4, 1));
+    world.settle();
+    assert_eq!(
+        world.statuses(&[applied, passed_over, next]),
+        [OrderStatus::PendingPayment; 3]
+    );
+    world.assert_sound(voucher);
+}
+
+/// Whoever was told of it first is dead when it is lost.
+#[test]
+fn a_grant_that_was_told_by_a_replay_is_remembered() {
+    let world = World::that_remembers(LOST_MAX);
+    let voucher = world.sale(Offer::of(10));
+    let dead = PurchaseVoucher::new(
+        &world.hot,
+        &world.ledger,
+        world.clock.clone(),
+        world.wanted.clone(),
+        Arc::new(RememberedAnswers::new(
+            &world.hot,
+            &world.ledger,
+            world.clock.clone(),
+            world.wanted.clone(),
+            Arc::new(Meters::default()),
+            world.partitions(),
+        )),
+    );
+    let order = unwritten(&world, &dead, keyed(voucher));
+    drop(dead);
+    assert_eq!(unwritten(&world, &world.purchase, keyed(voucher)), order);
+    fail_over(&world, |world| world.free(voucher) == 10);
+    world.pass(3 * SECOND);
+    world.run(world.remembered.settle()).unwrap();
+    world.settle();
+    assert_eq!(world.status(order), OrderStatus::PendingPayment);
+    world.assert_sound(voucher);
+}
+
+/// A sale of one unit that buyer 1 has, and the order with which buyer 2 waits for it, which the gate
+/// has lost.
+fn a_lost_place(world: &World) -> (VoucherId, OrderId, OrderId) {
+    let voucher = world.sale(Offer::of(1).waitlist(10));
+    let first = world.bought(voucher, 1, 1);
+    let waiting = world.waiting(voucher, 2, 1);
+    assert!(world.store.plant_place(voucher, buyer(2), None));
+    (voucher, first, waiting)
+}
+
+/// It comes back, and would be promoted later.
+#[test]
+fn a_place_that_the_gate_has_lost_is_not_called_given_up() {
+    let world = World::new();
+    let (voucher, _, waiting) = a_lost_place(&world);
+    let cancelled = world.run(world.cancel.run(waiting, buyer(2)));
+    let fault = cancelled.expect_err("nobody can say");
+    assert!(fault.is_retryable(), "{fault:?}");
+    mended(&world, voucher);
+    let cancelled = world.run(world.cancel.run(waiting, buyer(2))).unwrap();
+    assert!(matches!(cancelled, CancelReply::Cancelled(_)));
+    world.settle();
+    assert_eq!(world.status(waiting), OrderStatus::Withdrawn);
+    world.assert_sound(voucher);
+}
+
+/// Its promotion reaches the ledger while the buyer gives it up: then it is an order to cancel.
+#[test]
+fn a_lost_place_that_was_promoted_is_cancelled_as_an_order() {
+    let world = World::new();
+    let (voucher, first, waiting) = a_lost_place(&world);
+    // The ledger has the unit again, and the gate has not heard of it.
+    world.store.chaos().fail_before("purchase_gate.follow", 1);
+    world.alone(world.cancel.run(first, buyer(1))).unwrap();
+    world.store.chaos().heal();
+    let promoted = Decision::Promoted(Claim {
+        order: waiting,
+        voucher,
+        buyer: buyer(2),
+        quantity: 1,
+        key: None,
+    });
+    assert!(world.store.plant_decisions(PARTITION, vec![promoted]));
+    let reply = world.run(world.cancel.run(waiting, buyer(2))).unwrap();
+    let CancelReply::Cancelled(told) = reply else {
+        panic!("{reply:?}");
+    };
+    assert_eq!(told.status(), OrderStatus::Cancelled);
+    world.settle();
+    assert_eq!(world.status(waiting), OrderStatus::Cancelled);
+    world.assert_sound(voucher);
+}
