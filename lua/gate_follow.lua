@@ -15,8 +15,9 @@
 -- ARGV[2] voucher: integer
 -- ARGV[3] version: integer, the update's
 -- ARGV[4] max: integer, most promotions
--- ARGV[5...] changes: each `release order buyer quantity`, `add units`, `terms status opens_at
---   closes_at limit capacity`, `restore order buyer quantity key` or `append order buyer quantity key`
+-- ARGV[5...] changes: each `release order buyer quantity`, `drop order buyer` (its place), `add units`,
+--   `terms status opens_at closes_at limit capacity`, `restore order buyer quantity key` or
+--   `append order buyer quantity key`
 -- RETURN APPLIED more|idle: whether the waitlist could be served further
 -- RETURN ALREADY_APPLIED: nothing changed
 -- RETURN GAP version: nothing changed, this is how far the gate has followed
@@ -52,9 +53,9 @@ if not holders.load(buyers) then
   return sale.spoilt()
 end
 
--- Puts a holder back, who then waits no more under this order. Returns false if the data
+-- Has a buyer wait no more under this order, ended or given its units. Returns false if the data
 -- contradicts itself.
-local function restore(order, buyer, quantity, key)
+local function drop(order, buyer)
   local waits = sale.waiting > 0 and not waitlist.left[buyer] and redis.call('ZSCORE', KEYS[6], buyer)
   if not waitlist.load({ buyer }, { waits }) then
     return false
@@ -63,9 +64,6 @@ local function restore(order, buyer, quantity, key)
   if seat and seat.order == order then
     waitlist.leave(seat)
     sale.waiting = sale.waiting - 1
-  end
-  if not holders.find(buyer, order) then
-    holders.add(buyer, order, tonumber(quantity), false, key)
   end
   return true
 end
@@ -90,9 +88,12 @@ for _, words in ipairs(changes) do
   elseif words[1] == 'terms' then
     sale.status, sale.opens_at, sale.closes_at = words[2], words[3], words[4]
     sale.limit, sale.capacity = tonumber(words[5]), tonumber(words[6])
-  elseif words[1] == 'restore' then
-    if not restore(words[2], words[3], words[4], words[5]) then
+  elseif words[1] == 'drop' or words[1] == 'restore' then
+    if not drop(words[2], words[3]) then
       return sale.spoilt()
+    end
+    if words[1] == 'restore' and not holders.find(words[3], words[2]) then
+      holders.add(words[3], words[2], tonumber(words[4]), false, words[5])
     end
   elseif words[1] ~= 'append' then
     return redis.error_reply('ERR unknown change')

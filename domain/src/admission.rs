@@ -1,8 +1,8 @@
 //! What buyers ask of the gate, what it answers, and what it writes down.
 
 use crate::{
-    AdjustmentId, BuyerId, Epoch, IdempotencyKey, OrderId, Sequence, Stage, Ticket, Timestamp,
-    VoucherId,
+    AdjustmentId, BuyerId, Epoch, GateChange, IdempotencyKey, OrderId, Sequence, Stage, Ticket,
+    Timestamp, VoucherId,
 };
 
 /// One press of the button. The order id is chosen before the gate is asked, so that an attempt
@@ -172,6 +172,24 @@ impl Decision {
             | Self::Promoted(claim)
             | Self::Lost(claim) => Some(claim),
             Self::Withdrawn { .. } => None,
+        }
+    }
+
+    /// What the gate has to follow if nothing comes of this decision after all, for which it took
+    /// `units`. `None` if it took neither units nor a place.
+    pub fn undone_by(&self, units: u32) -> Option<GateChange> {
+        match self {
+            Self::Granted(claim) | Self::Promoted(claim) => Some(GateChange::Release {
+                order: claim.order,
+                buyer: claim.buyer,
+                quantity: units,
+            }),
+            Self::Joined { claim, .. } => Some(GateChange::DropPlace {
+                order: claim.order,
+                buyer: claim.buyer,
+            }),
+            Self::Withdrawn { .. } => Some(GateChange::AddUnits { units }),
+            Self::Left { .. } | Self::Lost(_) => None,
         }
     }
 

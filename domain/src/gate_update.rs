@@ -56,6 +56,14 @@ pub enum GateChange {
         /// How many.
         quantity: u32,
     },
+    /// The ledger ended an order that waits: its place is given up. No unit moves, and nothing that
+    /// the order holds by now.
+    DropPlace {
+        /// The order.
+        order: OrderId,
+        /// Who waits under it.
+        buyer: BuyerId,
+    },
     /// Units were added to the sale.
     AddUnits {
         /// How many.
@@ -85,7 +93,10 @@ impl GateChange {
         match self {
             Self::Release { quantity, .. } => *quantity,
             Self::AddUnits { units } => *units,
-            Self::SetTerms(_) | Self::RestoreHolder(_) | Self::AppendAgain(_) => 0,
+            Self::DropPlace { .. }
+            | Self::SetTerms(_)
+            | Self::RestoreHolder(_)
+            | Self::AppendAgain(_) => 0,
         }
     }
 }

@@ -34,6 +34,10 @@ enum Change {
         buyer: String,
         quantity: u32,
     },
+    DropPlace {
+        order: String,
+        buyer: String,
+    },
     AddUnits {
         units: u32,
     },
@@ -60,6 +64,10 @@ impl From<&GateChange> for Change {
                 order: order.to_string(),
                 buyer: buyer.to_string(),
                 quantity: *quantity,
+            },
+            GateChange::DropPlace { order, buyer } => Self::DropPlace {
+                order: order.to_string(),
+                buyer: buyer.to_string(),
             },
             GateChange::AddUnits { units } => Self::AddUnits { units: *units },
             GateChange::SetTerms(terms) => Self::SetTerms {
@@ -89,6 +97,10 @@ impl TryFrom<Change> for GateChange {
                 order: OrderId::new(number(&order)?),
                 buyer: BuyerId::new(number(&buyer)?),
                 quantity,
+            },
+            Change::DropPlace { order, buyer } => Self::DropPlace {
+                order: OrderId::new(number(&order)?),
+                buyer: BuyerId::new(number(&buyer)?),
             },
             Change::AddUnits { units } => Self::AddUnits { units },
             Change::SetTerms {

@@ -345,6 +345,7 @@ fn change_words(change: &GateChange) -> String {
             buyer,
             quantity,
         } => format!("release {order} {buyer} {quantity}"),
+        GateChange::DropPlace { order, buyer } => format!("drop {order} {buyer}"),
         GateChange::RestoreHolder(claim) => format!("restore {}", claim_words(claim)),
         GateChange::AppendAgain(claim) => format!("append {}", claim_words(claim)),
         GateChange::AddUnits { units } => format!("add {units}"),

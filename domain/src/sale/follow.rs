@@ -31,6 +31,9 @@ impl Sale {
                     self.free += quantity;
                 }
             }
+            GateChange::DropPlace { order, buyer } => {
+                self.waitlist.leave_order(*buyer, *order);
+            }
             GateChange::AddUnits { units } => {
                 self.free += units;
                 self.terms.total_units += units;

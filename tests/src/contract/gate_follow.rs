@@ -1,14 +1,14 @@
 //! `PurchaseGate::follow`: the gate follows the ledger, each version once and in order.
 
 use futures::future::join_all;
-use seckill_application::ports::{FollowReply, NotLoaded};
+use seckill_application::ports::{FollowReply, NotLoaded, Place};
 use seckill_domain::{
     Admission, BuyerId, GateChange, GateVersion, OrderId, SaleStatus, SaleTerms, Timestamp,
     VoucherId,
 };
 
 use super::opening::{Opening, VOUCHER};
-use super::stall::release_of;
+use super::stall::{drop_of, release_of};
 use super::{HotHarness, promises};
 
 promises! { gate_follow over dyn HotHarness:
@@ -19,6 +19,9 @@ promises! { gate_follow over dyn HotHarness:
     units_come_back_from_whoever_holds_them,
     units_do_not_come_back_from_whoever_holds_none,
     a_release_names_order_and_buyer,
+    a_dropped_place_is_given_up_and_frees_nothing,
+    whoever_stands_behind_a_dropped_place_is_served_at_once,
+    only_a_place_of_this_order_and_buyer_is_dropped,
     units_of_one_order_come_back_once,
     a_buyer_who_gave_his_units_back_may_buy_again,
     added_units_are_free_and_count,
@@ -128,6 +131,71 @@ async fn a_release_names_order_and_buyer(harness: &dyn HotHarness) {
     assert_eq!(stall.free().await, 0);
     let orders = vec![mine.order];
     assert_eq!(stall.buy(1, 1).await.1, Admission::AlreadyHeld { orders });
+}
+
+async fn a_dropped_place_is_given_up_and_frees_nothing(harness: &dyn HotHarness) {
+    let stall = Opening::of(1).waitlist(5).open(harness).await;
+    let holder = stall.granted(1, 1).await;
+    let dropped = stall.waiting(2, 1).await;
+    let next = stall.waiting(3, 1).await;
+    let before = stall.decisions().await;
+    for _ in 0..2 {
+        stall.follow(vec![drop_of(&dropped)]).await;
+        let pulse = stall.pulse().await;
+        assert_eq!((pulse.free, pulse.waiting), (0, 1));
+    }
+    assert_eq!(stall.place(2).await, None);
+    assert_eq!(stall.decisions().await, before, "the ledger has ended it");
+    stall.release(&holder).await;
+    let (order, length) = (next.order, 0);
+    let promoted = Some(Place::Promoted { order, length });
+    assert_eq!(stall.place(3).await, promoted);
+    stall.release(&next).await;
+    stall.granted(2, 1).await;
+}
+
+async fn whoever_stands_behind_a_dropped_place_is_served_at_once(harness: &dyn HotHarness) {
+    let stall = Opening::of(2).limit(2).waitlist(5).open(harness).await;
+    let holder = stall.granted(1, 2).await;
+    let greedy = stall.waiting(2, 2).await;
+    let modest = stall.waiting(3, 1).await;
+    let last = stall.waiting(4, 1).await;
+    let release = GateChange::Release {
+        order: holder.order,
+        buyer: holder.buyer,
+        quantity: 1,
+    };
+    stall.follow(vec![release]).await;
+    assert_eq!(stall.free().await, 1, "it waits for a second one");
+    stall.follow(vec![drop_of(&last), drop_of(&greedy)]).await;
+    let pulse = stall.pulse().await;
+    assert_eq!((pulse.free, pulse.waiting), (0, 0));
+    let (order, length) = (modest.order, 0);
+    let promoted = Some(Place::Promoted { order, length });
+    assert_eq!(stall.place(3).await, promoted);
+}
+
+async fn only_a_place_of_this_order_and_buyer_is_dropped(harness: &dyn HotHarness) {
+    let stall = Opening::of(1).waitlist(5).open(harness).await;
+    let holder = stall.granted(1, 1).await;
+    let waiting = stall.waiting(2, 1).await;
+    let others = [
+        drop_of(&holder),
+        drop_of(&stall.attempt(2, 1)),
+        GateChange::DropPlace {
+            order: waiting.order,
+            buyer: holder.buyer,
+        },
+    ];
+    stall.follow(others.to_vec()).await;
+    let pulse = stall.pulse().await;
+    assert_eq!((pulse.free, pulse.waiting), (0, 1));
+    stall.release(&holder).await;
+    stall.follow(vec![drop_of(&waiting)]).await;
+    let (order, length) = (waiting.order, 0);
+    let promoted = Some(Place::Promoted { order, length });
+    assert_eq!(stall.place(2).await, promoted, "it has its unit by now");
+    assert_eq!(stall.free().await, 0);
 }
 
 /// Hole 10: two cancels return the unit twice.

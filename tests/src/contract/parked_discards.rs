@@ -3,10 +3,11 @@
 use futures::join;
 use seckill_application::ports::{AdjustmentState, ParkedReply, ParkedState};
 use seckill_domain::{
-    Claim, Decision, EventKind, GateChange, GateUpdate, OrderStatus, RejectReason, Stage, Voucher,
+    Claim, Decision, EventKind, GateChange, GateUpdate, LeftReason, OrderStatus, RejectReason,
+    SaleStatus, Stage, Voucher,
 };
 
-use super::desk::{Desk, claim};
+use super::desk::{Desk, claim, joining, terms};
 use super::happenings::kinds;
 use super::parking::{
     SETTLED, discard, impostor, list, missing_before, newest, one_parked, parked, replay, state_of,
@@ -17,6 +18,9 @@ use super::{LedgerHarness, promises};
 promises! { parked_discards over dyn LedgerHarness:
     a_discarded_grant_gives_its_units_back_and_its_order_says_why,
     a_discarded_promotion_ends_the_wait,
+    a_discarded_place_is_dropped_at_the_gate,
+    a_discarded_place_of_an_order_that_lives_is_left,
+    what_took_nothing_tells_the_gate_nothing,
     a_discarded_impostor_leaves_the_other_order_alone,
     a_discarded_claim_to_an_order_that_lives_takes_nothing_from_it,
     a_discarded_withdrawal_is_refused_and_adds_its_units_again,
@@ -79,6 +83,62 @@ async fn a_discarded_promotion_ends_the_wait(harness: &dyn LedgerHarness) {
     assert_eq!(desk.stock(&voucher).await, 9);
     let changes = updates(&desk, &voucher).await.remove(0).changes;
     assert_eq!(changes, [released(&joined, 3)]);
+}
+
+/// What the order holds by now is not touched: a promotion may be parked as well.
+async fn a_discarded_place_is_dropped_at_the_gate(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let draft = desk.draft(5, terms(2)).await;
+    let claim = claim(&draft, 1, 2);
+    let message = parked(&desk, joining(&claim, 7)).await;
+    let published = SaleStatus::Published;
+    let voucher = desk.set_status(draft.id, published, false).await;
+    let before = updates(&desk, &voucher).await.len();
+    assert_eq!(discard(&desk, &message).await, SETTLED);
+    let reason = RejectReason::Discarded;
+    assert_eq!(
+        desk.order(claim.order).await.stage,
+        Stage::Rejected { reason }
+    );
+    let dropped = GateChange::DropPlace {
+        order: claim.order,
+        buyer: claim.buyer,
+    };
+    let updates = updates(&desk, &voucher).await.split_off(before);
+    assert_eq!(updates.len(), 1);
+    assert_eq!(updates[0].changes, [dropped]);
+    let tally = desk.tally(voucher.id).await;
+    let units = (tally.stock, tally.parked, tally.units_returned_after);
+    assert_eq!(units, (5, 0, 0), "a place is no unit");
+}
+
+async fn a_discarded_place_of_an_order_that_lives_is_left(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 5).await;
+    let live = desk.granted(&voucher, 1, 1).await;
+    let other = Claim {
+        quantity: 3,
+        ..live.clone()
+    };
+    let message = parked(&desk, joining(&other, 7)).await;
+    assert_eq!(discard(&desk, &message).await, SETTLED);
+    assert!(desk.status(&live).await.is_live());
+    assert_eq!(updates(&desk, &voucher).await, []);
+}
+
+async fn what_took_nothing_tells_the_gate_nothing(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 5).await;
+    let nothing = |buyer| claim(&voucher, buyer, 0);
+    let left = Decision::Left {
+        claim: nothing(1),
+        reason: LeftReason::Withdrawn,
+    };
+    for decision in [left, Decision::Lost(nothing(2))] {
+        let message = parked(&desk, decision).await;
+        assert_eq!(discard(&desk, &message).await, SETTLED);
+    }
+    assert_eq!(updates(&desk, &voucher).await, []);
 }
 
 async fn a_discarded_impostor_leaves_the_other_order_alone(harness: &dyn LedgerHarness) {

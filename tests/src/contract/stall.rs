@@ -266,3 +266,11 @@ pub(super) fn release_of(attempt: &Attempt) -> GateChange {
         quantity: attempt.quantity,
     }
 }
+
+/// The place of this order is dropped.
+pub(super) fn drop_of(attempt: &Attempt) -> GateChange {
+    GateChange::DropPlace {
+        order: attempt.order,
+        buyer: attempt.buyer,
+    }
+}

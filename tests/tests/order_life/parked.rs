@@ -2,10 +2,10 @@
 //! administrator settles them.
 
 use seckill_application::ports::{ParkReason, ParkedMessage, ParkedReply, PaymentOutcome};
-use seckill_application::{HearReply, PaymentNotice};
+use seckill_application::{HearReply, PaymentNotice, Purchase};
 use seckill_domain::{Claim, Decision, Held, OrderId, OrderStatus, RejectReason, Stage, VoucherId};
 
-use crate::world::{MINUTE, Offer, PARTITION, PRICE_MINOR, World, buyer, money, payment};
+use crate::world::{MINUTE, Offer, PARTITION, PRICE_MINOR, World, buyer, money, payment, request};
 
 fn waiting(world: &World) -> Vec<ParkedMessage> {
     world
@@ -104,9 +104,9 @@ fn a_parked_order_is_queued_for_its_buyer_also_when_its_entry_is_trimmed() {
 
 /// A grant whose message is spoilt before the ledger has it.
 fn spoilt(world: &World, voucher: VoucherId, number: u64, names: bool) -> OrderId {
-    let request = crate::world::request(voucher, number, 1);
+    let request = request(voucher, number, 1);
     let asked = world.alone(world.purchase.run(request)).unwrap();
-    let seckill_application::Purchase::Granted { order, .. } = asked else {
+    let Purchase::Granted { order, .. } = asked else {
         panic!("{asked:?}");
     };
     assert!(world.store.spoil_message(voucher, order, names));
@@ -285,6 +285,32 @@ fn units_that_a_discarded_message_frees_go_to_whoever_waits() {
     world.run(world.parked.discard(id, "collided")).unwrap();
     world.settle();
     assert_eq!(world.status(waits), OrderStatus::PendingPayment);
+    world.assert_sound(voucher);
+}
+
+/// Or the gate serves an order that is over, has the ledger refuse it, and closes the sale to be
+/// loaded again, while whoever is next waits.
+#[test]
+fn a_discarded_place_is_passed_over() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(1).waitlist(5));
+    let first = world.bought(voucher, 1, 1);
+    let asked = world.alone(world.purchase.run(request(voucher, 2, 1)));
+    let Purchase::Waitlisted { order, .. } = asked.unwrap() else {
+        panic!("no place");
+    };
+    assert!(world.store.spoil_message(voucher, order, true));
+    let next = world.waiting(voucher, 3, 1);
+    let id = waiting(&world)[0].id;
+    world.run(world.parked.discard(id, "forged")).unwrap();
+    let reason = RejectReason::Discarded;
+    assert_eq!(world.order(order).stage, Stage::Rejected { reason });
+    world.run(world.cancel.run(first, buyer(1))).unwrap();
+    world.settle();
+    assert_eq!(world.status(next), OrderStatus::PendingPayment);
+    let reloads = world.alone(world.ledger.reconciliations.reloads(&[voucher]));
+    assert_eq!(reloads.unwrap(), [], "the sale stayed open");
+    assert_eq!(waiting(&world), []);
     world.assert_sound(voucher);
 }
 

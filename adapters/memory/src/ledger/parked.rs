@@ -8,9 +8,7 @@ use seckill_application::ports::{
     AdjustmentState, BatchItem, EntryId, Page, ParkReason, ParkedMessage, ParkedMessages,
     ParkedReply, ParkedState, Verdict,
 };
-use seckill_domain::{
-    Claim, Decision, GateChange, OrderId, PartitionId, Sequence, Timestamp, VoucherId,
-};
+use seckill_domain::{Claim, Decision, OrderId, PartitionId, Sequence, Timestamp, VoucherId};
 
 use super::MemoryLedger;
 use super::admissions::rows_of;
@@ -279,25 +277,16 @@ impl Settlement<'_> {
         let Some(decision) = row.decision() else {
             return;
         };
+        if let Decision::Withdrawn { adjustment, .. } = decision {
+            let refused = AdjustmentState::Refused;
+            self.changes
+                .settle_adjustment(self.book, *adjustment, refused);
+        }
+        let entry = row.message.entry;
+        let claim = decision.claim();
+        let over = claim.is_none_or(|claim| self.reject_discarded(entry, claim));
         let units = row.held() + row.unheld();
-        let released = match decision {
-            Decision::Withdrawn { adjustment, .. } => {
-                let refused = AdjustmentState::Refused;
-                self.changes
-                    .settle_adjustment(self.book, *adjustment, refused);
-                Some(GateChange::AddUnits { units })
-            }
-            other => {
-                let entry = row.message.entry;
-                let over = other.claim().filter(|it| self.reject_discarded(entry, it));
-                over.and(granted(other)).map(|claim| GateChange::Release {
-                    order: claim.order,
-                    buyer: claim.buyer,
-                    quantity: units,
-                })
-            }
-        };
-        if let Some(change) = released {
+        if let Some(change) = decision.undone_by(units).filter(|_| over) {
             self.changes
                 .follow(self.book, decision.voucher(), vec![change]);
         }

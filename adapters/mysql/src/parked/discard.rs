@@ -7,8 +7,8 @@ use seckill_domain::{
     VoucherId,
 };
 
+use super::Row;
 use super::settle::{give_back, lock, note};
-use super::{Row, granted};
 use crate::events::{self, of_claim};
 use crate::fault::Trouble;
 use crate::row::{self, adjustment_word, moment, order_columns, reason_word, status_word};
@@ -57,30 +57,18 @@ async fn give_in(session: &mut Session, row: &Row) -> Result<(), Trouble> {
     let Some(decision) = &row.decision else {
         return Ok(());
     };
-    let units = row.held + row.unheld;
-    let voucher = decision.voucher();
+    if let Some(claim) = decision.claim()
+        && !reject(session, row.message.entry, claim).await?
+    {
+        return give_back(session, row).await;
+    }
+    match decision.undone_by(row.held + row.unheld) {
+        Some(change) => release(session, decision.voucher(), change, row.held).await?,
+        None => give_back(session, row).await?,
+    }
     match decision {
-        Decision::Withdrawn { adjustment, .. } => {
-            release(session, voucher, GateChange::AddUnits { units }, row.held).await?;
-            refuse(session, *adjustment).await
-        }
-        other => {
-            let Some(claim) = other.claim() else {
-                return Ok(());
-            };
-            let over = reject(session, row.message.entry, claim).await?;
-            match granted(other).filter(|_| over) {
-                Some(claim) => {
-                    let change = GateChange::Release {
-                        order: claim.order,
-                        buyer: claim.buyer,
-                        quantity: units,
-                    };
-                    release(session, voucher, change, row.held).await
-                }
-                None => give_back(session, row).await,
-            }
-        }
+        Decision::Withdrawn { adjustment, .. } => refuse(session, *adjustment).await,
+        _ => Ok(()),
     }
 }
 

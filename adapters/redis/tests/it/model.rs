@@ -25,8 +25,8 @@ enum Step {
     Admit(Vec<Wish>),
     /// Releases the nth order ever given out, whoever has it.
     Release(prop::sample::Index),
-    /// Restores the holder of the nth order ever given out, or appends its grant again.
-    Repair(Vec<(prop::sample::Index, bool)>),
+    /// Appends the grant of the nth order ever given out again, restores its holder, or drops its place.
+    Repair(Vec<(prop::sample::Index, u8)>),
     AddUnits(u32),
     SetStatus(SaleStatus, u32),
     Stale(u64),
@@ -65,7 +65,7 @@ fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => prop::collection::vec(wishes(), 1..12).prop_map(Step::Admit),
         6 => any::<prop::sample::Index>().prop_map(Step::Release),
-        2 => prop::collection::vec(any::<(prop::sample::Index, bool)>(), 1..4)
+        2 => prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8), 1..4)
             .prop_map(Step::Repair),
         2 => (1..4_u32).prop_map(Step::AddUnits),
         2 => (status, 0..8_u32).prop_map(|(status, capacity)| Step::SetStatus(status, capacity)),
@@ -179,12 +179,15 @@ impl Run {
                 let _ = nths;
             }
             Step::Repair(nths) => {
-                let repair = |(nth, appends): &(prop::sample::Index, bool)| {
+                let repair = |(nth, kind): &(prop::sample::Index, u8)| {
                     let claim = Claim::of(VOUCHER, nth.get(&self.attempts));
-                    if *appends {
-                        GateChange::AppendAgain(claim)
-                    } else {
-                        GateChange::RestoreHolder(claim)
+                    match kind {
+                        0 => GateChange::AppendAgain(claim),
+                        1 => GateChange::RestoreHolder(claim),
+                        _ => GateChange::DropPlace {
+                            order: claim.order,
+                            buyer: claim.buyer,
+                        },
                     }
                 };
                 self.follow(nths.iter().map(repair).collect()).await;

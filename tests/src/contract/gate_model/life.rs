@@ -15,7 +15,7 @@ use super::rule::Rule;
 use crate::contract::HotHarness;
 use crate::contract::loading::Load;
 use crate::contract::opening::{Opening, VOUCHER};
-use crate::contract::stall::{Stall, release_of};
+use crate::contract::stall::{Stall, drop_of, release_of};
 use crate::contract::stream_log::StreamLog;
 
 /// How a life is lived.
@@ -155,7 +155,8 @@ impl Sides<'_> {
             65..72 => self.leave().await,
             72..78 => self.change_terms().await,
             78..82 => self.add_units().await,
-            82..86 => self.other_update().await,
+            82..85 => self.other_update().await,
+            85..86 => self.drop_places().await,
             86..91 => self.withdraw().await,
             91..94 => self.offer().await,
             94..96 => self.lose().await,
@@ -238,6 +239,15 @@ impl Sides<'_> {
             if self.one_in(2) {
                 break;
             }
+        }
+        self.follow_next(changes).await
+    }
+
+    async fn drop_places(&mut self) -> String {
+        let mut changes = Vec::new();
+        if !self.attempts.is_empty() {
+            let which = self.random.random_range(0..self.attempts.len());
+            changes.extend(self.attempts[which..].iter().take(3).map(drop_of));
         }
         self.follow_next(changes).await
     }
