@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    DifferenceKind, LastRuns, LedgerOrder, Page, Reconciliations, Report,
+    DifferenceKind, LastRuns, LedgerOrder, Page, Reconciliations, Report, Told,
 };
 use seckill_domain::{BuyerId, Claim, OrderId, OrderStatus, Timestamp, VoucherId};
 use sqlx::mysql::MySqlRow;
@@ -166,10 +166,7 @@ impl Reconciliations for Store {
         repair::repair(self, kind, claim, seen).await
     }
 
-    async fn told_before(
-        &self,
-        voucher: VoucherId,
-    ) -> Result<Vec<(OrderId, DifferenceKind)>, Fault> {
+    async fn told_before(&self, voucher: VoucherId) -> Result<Vec<Told>, Fault> {
         reports::told_before(self, voucher).await
     }
 

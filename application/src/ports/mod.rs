@@ -53,7 +53,8 @@ pub use purchase_gate::{
 };
 
 pub use reconciliations::{
-    Difference, DifferenceKind, LastRuns, LedgerOrder, Reconciliations, Report, VoucherFinding,
+    Difference, DifferenceKind, LastRuns, LedgerOrder, Reconciliations, Report, Told,
+    VoucherFinding,
 };
 
 /// The ports that share one hot store. They are built together, so a gate in Redis with a stream in

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use seckill_domain::invariants::Tally;
-use seckill_domain::{Claim, GateChange, OrderId, OrderStatus, Seat, Ticket, Timestamp, VoucherId};
+use seckill_domain::{
+    BuyerId, Claim, GateChange, OrderId, OrderStatus, Seat, Ticket, Timestamp, VoucherId,
+};
 
 use super::Page;
 use crate::Fault;
@@ -17,6 +19,28 @@ pub struct Difference {
     /// Whether it was repaired; `false` in a dry run, if the order moved in between, and if the last
     /// report that could repair something told of it as well: then no repair has helped.
     pub repaired: bool,
+}
+
+/// What a report told of: another buyer who has something by the same order is another difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Told {
+    /// About which order.
+    pub order: OrderId,
+    /// In whose name.
+    pub buyer: BuyerId,
+    /// What was wrong.
+    pub kind: DifferenceKind,
+}
+
+impl Told {
+    /// Of this claim.
+    pub fn of(claim: &Claim, kind: DifferenceKind) -> Self {
+        Self {
+            order: claim.order,
+            buyer: claim.buyer,
+            kind,
+        }
+    }
 }
 
 /// What can be wrong about an order.
@@ -256,10 +280,7 @@ pub trait Reconciliations: Send + Sync {
     ) -> Result<bool, Fault>;
 
     /// What the newest report about a voucher that was no dry run told of its orders.
-    async fn told_before(
-        &self,
-        voucher: VoucherId,
-    ) -> Result<Vec<(OrderId, DifferenceKind)>, Fault>;
+    async fn told_before(&self, voucher: VoucherId) -> Result<Vec<Told>, Fault>;
 
     /// Notes that a sale was loaded into the gate. Returns whether it had been before.
     async fn note_load(&self, voucher: VoucherId) -> Result<bool, Fault>;

@@ -8,7 +8,7 @@ use super::first_look::{Look, Suspicion, key};
 use super::judge::{OfGate, is_mended_by_load, judge_at};
 use super::{PAGE_MAX, Reconcile, ReconcileScope};
 use crate::Fault;
-use crate::ports::{Difference, DifferenceKind, VoucherFinding};
+use crate::ports::{Difference, DifferenceKind, Told, VoucherFinding};
 
 /// Most differences followed up for one voucher; the rest is for the next round.
 const DIFFERENCES_MAX: usize = 1_000;
@@ -92,7 +92,7 @@ impl Reconcile {
         wrong: Vec<Wrong>,
         scope: ReconcileScope,
     ) -> Result<(Vec<Difference>, bool), Fault> {
-        let told: HashSet<(OrderId, DifferenceKind)> = if wrong.is_empty() || scope.dry_run {
+        let told: HashSet<Told> = if wrong.is_empty() || scope.dry_run {
             HashSet::new()
         } else {
             let told = self.books.told_before(voucher).await?;
@@ -109,7 +109,7 @@ impl Reconcile {
                 _ => self.books.repair(kind, &claim, it.seen).await?,
             };
             // What comes again has not been mended by the repair before, and may not be by this.
-            let repaired = tried && !told.contains(&(claim.order, kind));
+            let repaired = tried && !told.contains(&Told::of(&claim, kind));
             // A load that has not helped would close the sale once more for nothing.
             load |= it.by_load && repaired;
             tracing::error!(order = %claim.order, %voucher, ?kind, tried, repaired,

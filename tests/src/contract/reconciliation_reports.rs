@@ -1,6 +1,8 @@
 //! `Reconciliations`: reports.
 
-use seckill_application::ports::{Difference, DifferenceKind, LastRuns, Report, VoucherFinding};
+use seckill_application::ports::{
+    Difference, DifferenceKind, LastRuns, Report, Told, VoucherFinding,
+};
 use seckill_domain::invariants::Tally;
 use seckill_domain::{BuyerId, Claim, OrderId, Timestamp, VoucherId};
 
@@ -123,7 +125,7 @@ async fn what_was_told_of_a_voucher_last_is_known(harness: &dyn LedgerHarness) {
     };
     let told = async |voucher| {
         let mut told = books.told_before(voucher).await.unwrap();
-        told.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
+        told.sort_by_key(|it| std::cmp::Reverse((it.order, it.buyer)));
         told
     };
     assert_eq!(told(one).await, []);
@@ -131,8 +133,16 @@ async fn what_was_told_of_a_voucher_last_is_known(harness: &dyn LedgerHarness) {
         (0, DifferenceKind::HolderGone),
         (1, DifferenceKind::WaiterGone),
     ];
-    let found = kinds.map(|(number, kind)| difference(number, kind));
-    let expected = found.clone().map(|it| (it.claim.order, it.kind));
+    let [first, second] = kinds.map(|(number, kind)| difference(number, kind));
+    let stranger = Difference {
+        claim: Claim {
+            buyer: BuyerId::new(9),
+            ..second.claim.clone()
+        },
+        ..second.clone()
+    };
+    let found = [first, second, stranger];
+    let expected = found.clone().map(|it| Told::of(&it.claim, it.kind));
     let store = async |dry_run, vouchers| {
         let report = Report {
             dry_run,

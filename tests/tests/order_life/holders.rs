@@ -123,3 +123,21 @@ fn a_sale_is_loaded_once_for_what_comes_again() {
         assert_eq!(held(&world, voucher, 9).is_empty(), round == 0);
     }
 }
+
+/// One after the other, each is put right, and neither is taken for the other coming again.
+#[test]
+fn another_stranger_by_the_same_order_is_another_difference() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = world.bought(voucher, 1, 1);
+    for number in [8, 9] {
+        plant(&world, voucher, number, order, 1);
+        let found = finding(&world);
+        assert_one(&found, DifferenceKind::NotReleased, order, true);
+        assert_eq!(found.differences[0].claim.buyer, buyer(number));
+        world.settle();
+        assert_eq!(held(&world, voucher, number), []);
+    }
+    assert_eq!(held(&world, voucher, 1), [order]);
+    assert_served(&world, voucher, 9, 9);
+}

@@ -9,7 +9,7 @@ use seckill_application::Fault;
 use seckill_application::ports::{
     Admitted, Claimant, Clock, DifferenceKind, EntryId, FollowReply, GateOrder, GateTally,
     HoldersPage, LastRuns, LeaveReply, LedgerOrder, Page, PlaceReply, PurchaseGate,
-    Reconciliations, Report, SaleFacts, WaitersPage, WithdrawReply,
+    Reconciliations, Report, SaleFacts, Told, WaitersPage, WithdrawReply,
 };
 use seckill_domain::{
     AdjustmentId, Attempt, BuyerId, Claim, GateUpdate, OrderId, OrderStatus, Timestamp, VoucherId,
@@ -160,10 +160,7 @@ impl Reconciliations for Slow<dyn Reconciliations> {
         self.late(self.inner.repair(kind, claim, seen)).await
     }
 
-    async fn told_before(
-        &self,
-        voucher: VoucherId,
-    ) -> Result<Vec<(OrderId, DifferenceKind)>, Fault> {
+    async fn told_before(&self, voucher: VoucherId) -> Result<Vec<Told>, Fault> {
         self.late(self.inner.told_before(voucher)).await
     }
 

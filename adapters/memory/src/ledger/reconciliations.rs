@@ -6,7 +6,7 @@ use std::ops::Bound::{Excluded, Included};
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    DifferenceKind, LastRuns, LedgerOrder, Page, Reconciliations, Report,
+    DifferenceKind, LastRuns, LedgerOrder, Page, Reconciliations, Report, Told,
 };
 use seckill_domain::{
     Claim, Decision, GateChange, Order, OrderId, OrderStatus, Timestamp, VoucherId,
@@ -116,10 +116,7 @@ impl Reconciliations for MemoryLedger {
         })
     }
 
-    async fn told_before(
-        &self,
-        voucher: VoucherId,
-    ) -> Result<Vec<(OrderId, DifferenceKind)>, Fault> {
+    async fn told_before(&self, voucher: VoucherId) -> Result<Vec<Told>, Fault> {
         self.read("reconciliations.told_before", |book, _| {
             let newest = book.reports.iter().rev().filter(|it| !it.dry_run);
             let mut about = newest.filter_map(|report| {
@@ -127,7 +124,7 @@ impl Reconciliations for MemoryLedger {
                 found.find(|found| found.voucher == voucher)
             });
             let told = about.next().into_iter().flat_map(|it| &it.differences);
-            told.map(|it| (it.claim.order, it.kind)).collect()
+            told.map(|it| Told::of(&it.claim, it.kind)).collect()
         })
     }
 

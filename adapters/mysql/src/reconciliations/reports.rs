@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use seckill_application::Fault;
 use seckill_application::ports::{
-    Difference, DifferenceKind, LastRuns, Page, Report, VoucherFinding,
+    Difference, DifferenceKind, LastRuns, Page, Report, Told, VoucherFinding,
 };
 use seckill_domain::invariants::Tally;
 use seckill_domain::{BuyerId, Claim, OrderId, Timestamp, VoucherId};
@@ -197,12 +197,9 @@ pub(super) async fn last_runs(store: &Store) -> Result<LastRuns, Fault> {
 }
 
 /// What the newest report about a voucher that was no dry run told of its orders.
-pub(super) async fn told_before(
-    store: &Store,
-    voucher: VoucherId,
-) -> Result<Vec<(OrderId, DifferenceKind)>, Fault> {
+pub(super) async fn told_before(store: &Store, voucher: VoucherId) -> Result<Vec<Told>, Fault> {
     const PORT: &str = "reconciliations.told_before";
-    const SQL: &str = "SELECT d.order_id, d.kind FROM ( \
+    const SQL: &str = "SELECT d.order_id, d.user_id, d.kind FROM ( \
            SELECT f.reconciliation_id, f.place FROM reconciliation_findings f \
              STRAIGHT_JOIN reconciliations r ON r.id = f.reconciliation_id AND r.is_dry_run = 0 \
            WHERE f.voucher_id = ? ORDER BY f.reconciliation_id DESC LIMIT 1) newest \
@@ -211,8 +208,11 @@ pub(super) async fn told_before(
     let read = || statement(SQL).bind(voucher.get());
     let rows = store.read(PORT, read).await?;
     all(PORT, &rows, |row| {
-        let order = OrderId::new(get(row, "order_id")?);
-        Ok((order, read_difference(get(row, "kind")?)?))
+        Ok(Told {
+            order: OrderId::new(get(row, "order_id")?),
+            buyer: BuyerId::new(get(row, "user_id")?),
+            kind: read_difference(get(row, "kind")?)?,
+        })
     })
 }
 

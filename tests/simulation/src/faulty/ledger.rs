@@ -8,7 +8,7 @@ use seckill_application::ports::{
     AdmissionBatch, AdmissionLedger, Applied, BatchItem, Confirmation, DifferenceKind, EventOutbox,
     GateUpdates, LastRuns, LeaseOwner, Ledger, LedgerOrder, LedgerTally, MoneyMovements, Page,
     ParkedMessage, ParkedMessages, ParkedOrder, ParkedReply, PartitionHead, Payments,
-    Reconciliations, Report, SaleSnapshot, UnitOfWork, VoucherFilter,
+    Reconciliations, Report, SaleSnapshot, Told, UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, Claim, Epoch, Event, EventId, GateUpdate, GateVersion, IdempotencyKey, Money, Order,
@@ -97,7 +97,7 @@ faulty!(Reconciliations as "reconciliations" {
     open_orders(voucher: VoucherId, after: OrderId, max: usize) -> Vec<LedgerOrder>;
     orders(ids: &[OrderId]) -> Vec<LedgerOrder>;
     being_released(voucher: VoucherId, ids: &[OrderId]) -> Vec<OrderId>;
-    told_before(voucher: VoucherId) -> Vec<(OrderId, DifferenceKind)>;
+    told_before(voucher: VoucherId) -> Vec<Told>;
     note_load(voucher: VoucherId) -> bool;
     reloads(vouchers: &[VoucherId]) -> Vec<(VoucherId, u32)>;
     store(report: &Report) -> u64;

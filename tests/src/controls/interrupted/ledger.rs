@@ -8,7 +8,7 @@ use seckill_application::ports::{
     AdmissionBatch, AdmissionLedger, Applied, BatchItem, DifferenceKind, EventOutbox, GateUpdates,
     LastRuns, LeaseOwner, Ledger, LedgerOrder, LedgerTally, MoneyMovements, Page, ParkedMessage,
     ParkedMessages, ParkedOrder, ParkedReply, PartitionHead, Reconciliations, Report, SaleSnapshot,
-    UnitOfWork, VoucherFilter,
+    Told, UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, Claim, Epoch, Event, EventId, GateUpdate, GateVersion, IdempotencyKey, Order, OrderId,
@@ -143,7 +143,7 @@ counted!(Reconciliations as "reconciliations" {
     orders(ids: &[OrderId]) -> Vec<LedgerOrder>;
     being_released(voucher: VoucherId, ids: &[OrderId]) -> Vec<OrderId>;
     repair(kind: DifferenceKind, claim: &Claim, seen: Option<OrderStatus>) -> bool;
-    told_before(voucher: VoucherId) -> Vec<(OrderId, DifferenceKind)>;
+    told_before(voucher: VoucherId) -> Vec<Told>;
     note_load(voucher: VoucherId) -> bool;
     reloads(vouchers: &[VoucherId]) -> Vec<(VoucherId, u32)>;
     store(report: &Report) -> u64;
