@@ -123,18 +123,18 @@ impl OrderWriter {
     /// Returns how many entries were given to somebody and are not applied. Also says how far the
     /// ledger is: the last acknowledgement of whoever had them may be lost.
     async fn claim_pending(&mut self) -> Result<usize, Fault> {
-        let PartitionHead {
-            epoch,
-            entry,
-            applied,
-            ..
-        } = self.head;
+        let PartitionHead { epoch, applied, .. } = self.head;
         let pending = self
             .stream
-            .take_over(self.partition, epoch, &self.consumer, entry)
+            .take_over(self.partition, epoch, &self.consumer)
             .await?;
+        let settled = if pending > 0 {
+            self.settle_pending().await?
+        } else {
+            0
+        };
         self.stream.ack(self.partition, epoch, &[], applied).await?;
-        Ok(pending)
+        Ok(pending.saturating_sub(settled))
     }
 
     /// Reads, applies and acknowledges one batch. After a fault the same step may be tried again:

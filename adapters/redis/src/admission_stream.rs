@@ -132,10 +132,9 @@ impl AdmissionStream for RedisStream {
         partition: PartitionId,
         epoch: Epoch,
         consumer: &str,
-        applied: EntryId,
     ) -> Result<usize, Fault> {
         let address = self.0.address(partition, epoch);
-        let args = |command: &mut Cmd| words(command, &[&GROUP, &consumer, &applied, &CLAIM_STEP]);
+        let args = |command: &mut Cmd| words(command, &[&GROUP, &consumer, &CLAIM_STEP]);
         loop {
             let reply = (self.0)
                 .run_at(
@@ -149,6 +148,28 @@ impl AdmissionStream for RedisStream {
             if reply.text(2)? == "done" {
                 return reply.parsed(1);
             }
+        }
+    }
+
+    async fn read_pending(
+        &self,
+        partition: PartitionId,
+        epoch: Epoch,
+        consumer: &str,
+        after: EntryId,
+        max: usize,
+    ) -> Result<Vec<Delivery>, Fault> {
+        const READ_PENDING: &str = "admission_stream.read_pending";
+        at_most(READ_PENDING, max, READ_MAX)?;
+        let mut read = redis::cmd("XREADGROUP");
+        read.arg("GROUP").arg(GROUP).arg(consumer);
+        read.arg("COUNT").arg(max);
+        let key = self.stream_key(partition, epoch);
+        read.arg("STREAMS").arg(&key).arg(after.to_string());
+        match self.0.try_ask(READ_PENDING, Lane::Bulk, &read).await? {
+            Ok(value) => deliveries(READ_PENDING, epoch, of_one_stream(READ_PENDING, value)?),
+            Err(error) if matches!(error.code(), Some("NOGROUP" | "WRONGTYPE")) => Ok(Vec::new()),
+            Err(error) => Err(of_command(READ_PENDING, error)),
         }
     }
 

@@ -324,7 +324,7 @@ script! {
 script! {
     STREAM_TAKE_OVER, "stream_take_over", [],
     keys: &[Stream],
-    args: ["group", "consumer", "applied", "max"],
+    args: ["group", "consumer", "max"],
     answers: ["PENDING"],
 }
 script! {

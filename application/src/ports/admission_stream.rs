@@ -113,16 +113,27 @@ pub trait AdmissionStream: Send + Sync {
         wait: Duration,
     ) -> Result<StreamReply, Fault>;
 
-    /// Makes everything that other consumers were given and did not acknowledge this consumer's,
-    /// acknowledges what stands at or before `applied` (the ledger has it), and forgets the other
-    /// consumers. Returns how many entries are left pending.
+    /// Makes everything that other consumers were given and did not acknowledge this consumer's, and
+    /// forgets the other consumers. Acknowledges nothing: where an entry stands does not say whether
+    /// the ledger has it. Returns how many entries are pending.
     async fn take_over(
         &self,
         partition: PartitionId,
         epoch: Epoch,
         consumer: &str,
-        applied: EntryId,
     ) -> Result<usize, Fault>;
+
+    /// What this consumer was given and has not acknowledged, in stream order, after `after`, at
+    /// most `max` (1 to 512). An entry that is gone from the stream comes as one that cannot be
+    /// read. None where the stream or its consumer group is gone. Reading changes nothing.
+    async fn read_pending(
+        &self,
+        partition: PartitionId,
+        epoch: Epoch,
+        consumer: &str,
+        after: EntryId,
+        max: usize,
+    ) -> Result<Vec<Delivery>, Fault>;
 
     /// Acknowledges entries (at most 512), and records that the ledger has applied up to `applied`.
     /// Repeatable; does nothing to a partition that has moved on to another epoch.

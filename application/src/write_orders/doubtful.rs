@@ -1,12 +1,38 @@
 //! Entries that do not continue the ledger: known already, missed something before them, foreign, or
 //! a sign that Redis went back.
 
+use seckill_domain::Sequence;
+
 use super::items::{foreign, push_items};
 use super::{Continuity, OrderWriter};
 use crate::Fault;
-use crate::ports::{BatchItem, Delivery, EntryId, PartitionState};
+use crate::ports::{BatchItem, Delivery, EntryId, PartitionHead, PartitionState};
 
 impl OrderWriter {
+    /// Acknowledges what was taken over and stands at or before the ledger's position, if the ledger
+    /// has it: an acknowledgement was lost. Returns how many entries that were.
+    pub(super) async fn settle_pending(&mut self) -> Result<usize, Fault> {
+        let PartitionHead { epoch, entry, .. } = self.head;
+        let (mut settled, mut after) = (0, EntryId::START);
+        loop {
+            let max = self.settings.read_max;
+            let mut pending = self
+                .stream
+                .read_pending(self.partition, epoch, &self.consumer, after, max)
+                .await?;
+            pending.retain(|delivery| delivery.id <= entry);
+            let Some(last) = pending.last() else {
+                return Ok(settled);
+            };
+            after = last.id;
+            settled += pending.len();
+            if !self.are_known(pending).await? {
+                return Ok(settled);
+            }
+            self.acknowledge().await?;
+        }
+    }
+
     /// Whether the ledger has what stands at or before its position. The consumer group delivers what
     /// catching up has applied, and that is acknowledged. But a Redis that lost decisions, and whose
     /// clock is behind that of the one before it, writes new ones there: then a new life begins.
@@ -20,7 +46,7 @@ impl OrderWriter {
             let before = self.head.applied;
             push_items(&mut items, delivery, before, None);
         }
-        if self.admissions.has_applied(self.partition, &items).await? {
+        if self.are_applied(items).await? {
             self.unacked.extend(ids);
             return Ok(true);
         }
@@ -28,6 +54,32 @@ impl OrderWriter {
         // Of the life that is over, applied or not.
         self.unacked.clear();
         Ok(false)
+    }
+
+    /// What is numbered beyond the gate was parked as foreign, and is no sign of anything.
+    async fn are_applied(&self, mut items: Vec<BatchItem>) -> Result<bool, Fault> {
+        if self.admissions.has_applied(self.partition, &items).await? {
+            return Ok(true);
+        }
+        let Some(decided) = self.decided().await? else {
+            return Ok(false);
+        };
+        let count = items.len();
+        items.retain(|item| match item {
+            BatchItem::Decision { sequence, .. } => *sequence <= decided,
+            BatchItem::Unreadable { .. } => true,
+        });
+        Ok(items.len() < count && self.admissions.has_applied(self.partition, &items).await?)
+    }
+
+    /// How far the gate has decided; `None` if it lives in another epoch than the ledger.
+    pub(super) async fn decided(&self) -> Result<Option<Sequence>, Fault> {
+        Ok(match self.loader.partition(self.partition).await? {
+            PartitionState::Open {
+                epoch, sequence, ..
+            } if epoch == self.head.epoch => Some(sequence),
+            _ => None,
+        })
     }
 
     /// An entry that does not continue the ledger: known already, missed something before it,
@@ -52,16 +104,10 @@ impl OrderWriter {
         {
             return Ok(Some(foreign(id, "repeats an entry that is applied")));
         }
-        if let PartitionState::Open {
-            epoch, sequence, ..
-        } = self.loader.partition(self.partition).await?
-            && epoch == self.head.epoch
-            && entry.first > sequence
-        {
-            return Ok(Some(foreign(
-                id,
-                "numbered beyond what the gate has decided",
-            )));
+        let decided = self.decided().await?;
+        if decided.is_some_and(|decided| entry.first > decided) {
+            let reason = "numbered beyond what the gate has decided";
+            return Ok(Some(foreign(id, reason)));
         }
         self.went_back(id).await?;
         Ok(None)

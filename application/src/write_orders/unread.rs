@@ -4,7 +4,7 @@ use seckill_domain::Sequence;
 
 use super::OrderWriter;
 use crate::Fault;
-use crate::ports::{Delivery, EntryId, PartitionState, StreamReply, Taken};
+use crate::ports::{Delivery, EntryId, StreamReply, Taken};
 
 /// Most decisions of one entry.
 const DECISIONS_MAX: u64 = 128;
@@ -35,15 +35,10 @@ impl OrderWriter {
             return Ok(None);
         }
         // Before the look at the stream: what the gate has decided by now stands there.
-        let PartitionState::Open {
-            epoch, sequence, ..
-        } = self.loader.partition(self.partition).await?
-        else {
+        let decided = self.decided().await?;
+        let Some(sequence) = decided.filter(|decided| *decided > applied) else {
             return Ok(None);
         };
-        if epoch != self.head.epoch || sequence <= applied {
-            return Ok(None);
-        }
         let last = match self.following(delivery.id).await? {
             Following::Decision(next) => Sequence::new(next.get().saturating_sub(1)),
             Following::Nothing => sequence,

@@ -22,3 +22,4 @@ mod under_load;
 mod unmended;
 mod waitlist;
 mod world;
+mod writers;

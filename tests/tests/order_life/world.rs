@@ -15,7 +15,7 @@ use seckill_application::{
     LoadSale, Meters, OrderWriter, PayOrder, PublishEvents, Purchase, PurchaseRequest,
     PurchaseVoucher, ReadBalance, ReadOrders, Reconcile, RecoverPartition, RefundOrder,
     RelayUpdates, RememberedAnswers, RetireSales, SendRefunds, SettleParked, SteerCommand,
-    SteerReply, SteerSale, WaitlistPlace, WantedSales, WriterSettings,
+    SteerReply, SteerSale, WaitlistPlace, WantedSales,
 };
 use seckill_domain::{
     BuyerId, Order, OrderId, OrderStatus, PartitionId, Partitions, PaymentId, Timestamp, Voucher,
@@ -26,6 +26,7 @@ use tokio::sync::Mutex;
 
 use crate::drive::drive;
 pub(crate) use crate::offer::{Offer, PRICE_MINOR, money};
+use crate::writers::Writers;
 
 /// When every test begins.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_796_000_000_000);
@@ -66,6 +67,7 @@ pub(crate) struct World {
     pub(crate) wanted: Arc<WantedSales>,
     pub(crate) remembered: Arc<RememberedAnswers>,
     partitions: Partitions,
+    writers: Writers,
     writer: Mutex<OrderWriter>,
 }
 
@@ -135,19 +137,12 @@ impl World {
             time.clone(),
             remembered.clone(),
         ));
-        let writer = OrderWriter::take_over(
-            PARTITION,
-            "writer".to_owned(),
-            WriterSettings {
-                block: SECOND,
-                ..WriterSettings::default()
-            },
-            &hot,
-            &ledger,
-            recover.clone(),
-            wanted.clone(),
-            meters.clone(),
-        );
+        let writers = Writers {
+            recover: recover.clone(),
+            wanted: wanted.clone(),
+            meters: meters.clone(),
+        };
+        let writer = writers.next(&hot, &ledger, "writer");
         let writer = Mutex::new(drive(clock, writer).expect("a healthy start"));
         Self {
             purchase: PurchaseVoucher::new(
@@ -184,6 +179,7 @@ impl World {
             wanted,
             remembered,
             partitions,
+            writers,
             writer,
         }
     }
@@ -391,6 +387,14 @@ pub(crate) fn payment(id: &str) -> PaymentId {
 
 /// What tests look at and workers do now and then.
 impl World {
+    /// The order writer is gone, and another takes over.
+    pub(crate) fn replace_writer(&self, consumer: &str) {
+        self.alone(async {
+            let next = self.writers.next(&self.hot, &self.ledger, consumer).await;
+            *self.writer.lock().await = next.expect("the ports answer");
+        });
+    }
+
     pub(crate) fn clock_ms(&self) -> i64 {
         self.clock.now().as_millis()
     }

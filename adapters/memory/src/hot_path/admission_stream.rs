@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use seckill_application::Fault;
-use seckill_application::ports::{AdmissionStream, Backlog, EntryId, StreamReply};
+use seckill_application::ports::{AdmissionStream, Backlog, Delivery, EntryId, StreamReply};
 use seckill_domain::{Epoch, PartitionId, Sequence, Timestamp};
 
 use super::partition::Partition;
@@ -72,12 +72,27 @@ impl AdmissionStream for Shared {
         partition: PartitionId,
         epoch: Epoch,
         consumer: &str,
-        applied: EntryId,
     ) -> Result<usize, Fault> {
         self.step("admission_stream.take_over", partition, |partition, _| {
             partition.writes += 1;
             let stream = partition.stream_of(epoch);
-            stream.map_or(0, |stream| stream.take_over(consumer, applied))
+            stream.map_or(0, |stream| stream.take_over(consumer))
+        })
+    }
+
+    async fn read_pending(
+        &self,
+        partition: PartitionId,
+        epoch: Epoch,
+        consumer: &str,
+        after: EntryId,
+        max: usize,
+    ) -> Result<Vec<Delivery>, Fault> {
+        const READ_PENDING: &str = "admission_stream.read_pending";
+        at_most(READ_PENDING, max, READ_MAX)?;
+        self.step(READ_PENDING, partition, |partition, _| {
+            let stream = partition.stream_of(epoch);
+            stream.map_or_else(Vec::new, |stream| stream.pending_of(consumer, after, max))
         })
     }
 

@@ -93,18 +93,30 @@ impl Stream {
         delivered
     }
 
-    /// Makes all pending entries this consumer's, but for those that are applied: they are
-    /// acknowledged. Returns how many are left.
-    pub(super) fn take_over(&mut self, consumer: &str, applied: EntryId) -> usize {
+    /// Makes all pending entries this consumer's. Returns how many there are.
+    pub(super) fn take_over(&mut self, consumer: &str) -> usize {
         let Some(group) = &mut self.group else {
             return 0;
         };
         let consumer: Arc<str> = consumer.into();
-        group.pending.retain(|id, _| *id > applied);
         for owner in group.pending.values_mut() {
             *owner = consumer.clone();
         }
         group.pending.len()
+    }
+
+    /// What this consumer has pending after `after`.
+    pub(super) fn pending_of(&self, consumer: &str, after: EntryId, max: usize) -> Vec<Delivery> {
+        let Some(group) = &self.group else {
+            return Vec::new();
+        };
+        let pending = group.pending.range((Excluded(after), Unbounded));
+        let his = pending.filter(|(_, owner)| &***owner == consumer);
+        let deliver = |(id, _): (&EntryId, _)| Delivery {
+            id: *id,
+            body: self.entries.get(id).cloned().unwrap_or_else(gone),
+        };
+        his.take(max).map(deliver).collect()
     }
 
     pub(super) fn ack(&mut self, ids: &[EntryId]) {
@@ -179,4 +191,13 @@ impl Stream {
             .filter_map(|id| self.entries.remove_entry(&id))
             .collect()
     }
+}
+
+/// An entry that somebody has removed.
+fn gone() -> Body {
+    Err(Unreadable {
+        raw: String::new(),
+        reason: "no fields".to_owned(),
+        named: None,
+    })
 }

@@ -118,7 +118,7 @@ async fn every_step_of_a_worker(stage: &Stage) {
     assert_eq!(read.await.unwrap(), StreamReply::Entries(all.clone()));
     let ids: Vec<EntryId> = all.iter().map(|entry| entry.id).collect();
     let end = *ids.last().expect("entries");
-    let taken = stream.take_over(PARTITION, EPOCH, "b", EntryId::START);
+    let taken = stream.take_over(PARTITION, EPOCH, "b");
     assert_eq!(taken.await.unwrap(), ids.len());
     let backlog = stream.backlog(PARTITION).await.unwrap();
     let applied = Sequence::new(backlog.decisions);

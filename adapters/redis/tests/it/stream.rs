@@ -165,11 +165,8 @@ async fn what_others_were_given_is_taken_over() {
     let gone = all[400].id.to_string();
     stage.command::<i64>(&["XDEL", &key("stream"), &gone]).await;
     let stream = &stage.hot.stream;
-    let left = stream
-        .take_over(PARTITION, EPOCH, "me", all[9].id)
-        .await
-        .unwrap();
-    assert_eq!(left, 1_262 - 10 - 1);
+    let taken = stream.take_over(PARTITION, EPOCH, "me").await.unwrap();
+    assert_eq!(taken, 1_262 - 1);
     let pending: Vec<(String, i64)> = {
         let summary: redis::Value = stage
             .raw(&format!("XPENDING {} writers", key("stream")))
@@ -179,24 +176,15 @@ async fn what_others_were_given_is_taken_over() {
         };
         redis::from_redis_value(parts[3].clone()).expect("consumers")
     };
-    assert_eq!(pending, [("me".to_owned(), 1_251)]);
+    assert_eq!(pending, [("me".to_owned(), 1_261)]);
     let consumers: redis::Value = stage
         .raw(&format!("XINFO CONSUMERS {} writers", key("stream")))
         .await;
     assert!(matches!(consumers, redis::Value::Array(it) if it.len() == 1));
-    let again = stream
-        .take_over(PARTITION, EPOCH, "me", EntryId::START)
-        .await
-        .unwrap();
-    assert_eq!(again, 1_251, "repeatable");
-    let (nowhere, start) = (Epoch::new(9), EntryId::START);
-    assert_eq!(
-        stream
-            .take_over(PARTITION, nowhere, "me", start)
-            .await
-            .unwrap(),
-        0
-    );
+    let again = stream.take_over(PARTITION, EPOCH, "me").await.unwrap();
+    assert_eq!(again, 1_261, "repeatable");
+    let nowhere = Epoch::new(9);
+    assert_eq!(stream.take_over(PARTITION, nowhere, "me").await.unwrap(), 0);
 }
 
 #[tokio::test]

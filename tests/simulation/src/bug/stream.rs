@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    AdmissionStream, Backlog, EntryId, EpochBegun, GateLoader, LoadBegun, LoadChunk, LoadStep,
-    LoadToken, Offered, OpenSale, Opened, PartitionState, StreamReply, Survivors,
+    AdmissionStream, Backlog, Delivery, EntryId, EpochBegun, GateLoader, LoadBegun, LoadChunk,
+    LoadStep, LoadToken, Offered, OpenSale, Opened, PartitionState, StreamReply, Survivors,
 };
 use seckill_domain::{Claim, Epoch, PartitionId, Seat, Sequence, VoucherId};
 
@@ -21,6 +21,8 @@ pub(super) struct Careless {
 
 hand_on!(AdmissionStream for Careless {
     read_after(partition: PartitionId, epoch: Epoch, after: EntryId, max: usize) -> StreamReply;
+    read_pending(partition: PartitionId, epoch: Epoch, consumer: &str, after: EntryId, max: usize)
+        -> Vec<Delivery>;
     ack(partition: PartitionId, epoch: Epoch, ids: &[EntryId], applied: Sequence) -> ();
     trim(partition: PartitionId, epoch: Epoch, applied_up_to: EntryId, keep: Duration) -> usize;
     backlog(partition: PartitionId) -> Backlog;
@@ -49,12 +51,11 @@ hand_on!(AdmissionStream for Careless {
         partition: PartitionId,
         epoch: Epoch,
         consumer: &str,
-        applied: EntryId,
     ) -> Result<usize, Fault> {
         if self.bug == Bug::NoTakeOver {
             return Ok(0);
         }
-        self.inner.take_over(partition, epoch, consumer, applied).await
+        self.inner.take_over(partition, epoch, consumer).await
     }
 });
 

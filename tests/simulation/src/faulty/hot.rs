@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    AdmissionStream, Admitted, Backlog, Claimant, DelayQueue, EntryId, EpochBegun, FollowReply,
-    Following, GateLoader, GateOrder, GateTally, HoldersPage, Lease, LeaseOwner, Leases,
-    LeaveReply, LoadBegun, LoadChunk, LoadStep, LoadToken, NoticeFeed, Notifier, Offered, OpenSale,
-    Opened, PartitionState, PlaceReply, PurchaseGate, SaleFacts, StreamReply, Survivors,
+    AdmissionStream, Admitted, Backlog, Claimant, DelayQueue, Delivery, EntryId, EpochBegun,
+    FollowReply, Following, GateLoader, GateOrder, GateTally, HoldersPage, Lease, LeaseOwner,
+    Leases, LeaveReply, LoadBegun, LoadChunk, LoadStep, LoadToken, NoticeFeed, Notifier, Offered,
+    OpenSale, Opened, PartitionState, PlaceReply, PurchaseGate, SaleFacts, StreamReply, Survivors,
     WaitersPage, WithdrawReply,
 };
 use seckill_domain::{
@@ -97,13 +97,15 @@ faulty!(GateLoader as "gate_loader" {
 
 faulty!(AdmissionStream as "admission_stream" {
     backlog(partition: PartitionId) -> Backlog;
+    read_pending(partition: PartitionId, epoch: Epoch, consumer: &str, after: EntryId, max: usize)
+        -> Vec<Delivery>;
 } late {
     ack(partition: PartitionId, epoch: Epoch, ids: &[EntryId], applied: Sequence) -> ()
         { ids = ids.to_vec() } (partition, epoch, &ids, applied);
     trim(partition: PartitionId, epoch: Epoch, applied_up_to: EntryId, keep: Duration) -> usize
         {} (partition, epoch, applied_up_to, keep);
-    take_over(partition: PartitionId, epoch: Epoch, consumer: &str, applied: EntryId) -> usize
-        { consumer = consumer.to_owned() } (partition, epoch, &consumer, applied);
+    take_over(partition: PartitionId, epoch: Epoch, consumer: &str) -> usize
+        { consumer = consumer.to_owned() } (partition, epoch, &consumer);
 } extra {
     async fn read_after(
         &self,

@@ -38,7 +38,11 @@ enum Question {
     },
     TakeOver {
         consumer: &'static str,
-        applied: Place,
+    },
+    Pending {
+        consumer: &'static str,
+        after: Place,
+        max: usize,
     },
     Acknowledge {
         entries: Vec<Place>,
@@ -109,9 +113,18 @@ impl Side {
                 let read = stream.read_new(partition, epoch, consumer, *max, Duration::ZERO);
                 self.entries(read.await.unwrap())
             }
-            Question::TakeOver { consumer, applied } => {
-                let taken = stream.take_over(partition, epoch, consumer, self.id(*applied));
+            Question::TakeOver { consumer } => {
+                let taken = stream.take_over(partition, epoch, consumer);
                 Answer::Count(taken.await.unwrap())
+            }
+            Question::Pending {
+                consumer,
+                after,
+                max,
+            } => {
+                let after = self.id(*after);
+                let read = stream.read_pending(partition, epoch, consumer, after, *max);
+                self.entries(StreamReply::Entries(read.await.unwrap()))
             }
             Question::Acknowledge { entries, applied } => {
                 let ids: Vec<EntryId> = entries.iter().map(|place| self.id(*place)).collect();
@@ -204,11 +217,13 @@ impl Story {
             29..32 => Question::LoseGroup,
             32..40 => Question::Read { after: place, max },
             40..62 => Question::Give { consumer, max },
-            62..70 => Question::TakeOver {
+            62..67 => Question::TakeOver { consumer },
+            67..72 => Question::Pending {
                 consumer,
-                applied: place,
+                after: place.min(sides.random.random_range(0..=entries)),
+                max,
             },
-            70..88 => Question::Acknowledge {
+            72..88 => Question::Acknowledge {
                 entries: self.some(sides, entries),
                 applied: Sequence::new(sides.random.random_range(0..=self.decisions)),
             },
@@ -237,9 +252,9 @@ impl Story {
                 self.count("nothing to give", usize::from(given.is_empty()));
                 self.given.extend(places);
             }
-            (Question::TakeOver { .. }, Answer::Count(left)) => {
-                self.count("taken over", *left);
-                self.count("settled by taking over", fell);
+            (Question::TakeOver { .. }, Answer::Count(taken)) => self.count("taken over", *taken),
+            (Question::Pending { .. }, Answer::Entries(pending)) => {
+                self.count("read while pending", pending.len());
             }
             (Question::Acknowledge { entries, .. }, _) => {
                 self.count("acknowledged", fell);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    AdmissionStream, Admitted, Backlog, Claimant, DelayQueue, EntryId, EpochBegun, FollowReply,
-    GateLoader, GateOrder, GateTally, HoldersPage, Lease, LeaseOwner, Leases, LeaveReply,
-    LoadBegun, LoadChunk, LoadStep, LoadToken, Notifier, Offered, OpenSale, Opened, OrderIds,
-    PartitionState, PlaceReply, PurchaseGate, SaleFacts, StreamReply, Survivors, WaitersPage,
-    WithdrawReply,
+    AdmissionStream, Admitted, Backlog, Claimant, DelayQueue, Delivery, EntryId, EpochBegun,
+    FollowReply, GateLoader, GateOrder, GateTally, HoldersPage, Lease, LeaseOwner, Leases,
+    LeaveReply, LoadBegun, LoadChunk, LoadStep, LoadToken, Notifier, Offered, OpenSale, Opened,
+    OrderIds, PartitionState, PlaceReply, PurchaseGate, SaleFacts, StreamReply, Survivors,
+    WaitersPage, WithdrawReply,
 };
 use seckill_domain::{
     AdjustmentId, Attempt, BuyerId, Claim, Epoch, Event, GateUpdate, OrderId, PartitionId, Seat,
@@ -55,7 +55,9 @@ counted!(AdmissionStream as "admission_stream" {
     read_after(partition: PartitionId, epoch: Epoch, after: EntryId, max: usize) -> StreamReply;
     read_new(partition: PartitionId, epoch: Epoch, consumer: &str, max: usize, wait: Duration)
         -> StreamReply;
-    take_over(partition: PartitionId, epoch: Epoch, consumer: &str, applied: EntryId) -> usize;
+    take_over(partition: PartitionId, epoch: Epoch, consumer: &str) -> usize;
+    read_pending(partition: PartitionId, epoch: Epoch, consumer: &str, after: EntryId, max: usize)
+        -> Vec<Delivery>;
     ack(partition: PartitionId, epoch: Epoch, ids: &[EntryId], applied: Sequence) -> ();
     trim(partition: PartitionId, epoch: Epoch, applied_up_to: EntryId, keep: Duration) -> usize;
     backlog(partition: PartitionId) -> Backlog;

@@ -99,10 +99,20 @@ impl AdmissionStream for BrokerStream {
         partition: PartitionId,
         epoch: Epoch,
         consumer: &str,
-        applied: EntryId,
     ) -> Result<usize, Fault> {
+        self.inner.take_over(partition, epoch, consumer).await
+    }
+
+    async fn read_pending(
+        &self,
+        partition: PartitionId,
+        epoch: Epoch,
+        consumer: &str,
+        after: EntryId,
+        max: usize,
+    ) -> Result<Vec<Delivery>, Fault> {
         self.inner
-            .take_over(partition, epoch, consumer, applied)
+            .read_pending(partition, epoch, consumer, after, max)
             .await
     }
 
