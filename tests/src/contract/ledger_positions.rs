@@ -24,6 +24,7 @@ promises! { ledger_positions over dyn LedgerHarness:
     partitions_are_at_positions_of_their_own,
     a_sequence_outlives_its_epoch,
     what_was_applied_is_recognized,
+    what_was_there_already_is_recognized_by_each_of_its_numbers,
     what_was_not_applied_is_not_recognized,
     the_number_of_partitions_is_settled_once,
 }
@@ -354,6 +355,33 @@ async fn what_was_applied_is_recognized(harness: &dyn LedgerHarness) {
             .unwrap()
     );
     assert!(admissions.has_applied(partition, &[]).await.unwrap());
+}
+
+/// Grants and places that were appended again: none of them is taken for news from a Redis that went
+/// back.
+async fn what_was_there_already_is_recognized_by_each_of_its_numbers(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 1).await;
+    let [held, waits] = [1, 2].map(|buyer| claim(&voucher, buyer, 1));
+    let again = || {
+        let held = Decision::Granted(held.clone());
+        vec![held.clone(), joining(&waits, 2), held, joining(&waits, 2)]
+    };
+    let partition = desk.partition_of(voucher.id);
+    let mut items = Vec::new();
+    for _ in 0..2 {
+        let batch = desk.batch(partition, again()).await;
+        let verdicts = desk.commit(&batch).await;
+        assert_eq!(verdicts[2..], [Verdict::AlreadyThere; 2]);
+        items.extend(batch.items);
+    }
+    let admissions = &desk.ports.admissions;
+    assert!(admissions.has_applied(partition, &items).await.unwrap());
+    for item in &items {
+        let one = std::slice::from_ref(item);
+        let known = admissions.has_applied(partition, one).await.unwrap();
+        assert!(known, "{item:?}");
+    }
 }
 
 /// Redis went back to an older state, and decided something else under the same numbers.

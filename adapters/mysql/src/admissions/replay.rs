@@ -17,7 +17,8 @@ use crate::store::Store;
 
 const PORT: &str = "admissions.has_applied";
 
-/// An order, and the numbers of the decisions that made it what it is.
+/// An order, and the numbers of the last decisions about its place and about its units. An earlier one
+/// said the same, or the order would not be what it is: a grant that was appended again, say.
 struct Trace {
     buyer: u64,
     voucher: u64,
@@ -149,7 +150,7 @@ impl Memory {
             }
             Decision::Joined { claim, .. } => self
                 .trace(claim)
-                .is_some_and(|trace| trace.joined == Some(number)),
+                .is_some_and(|trace| trace.joined >= Some(number)),
             Decision::Granted(claim) | Decision::Promoted(claim) => self
                 .settled(claim, number)
                 .is_some_and(Trace::was_given_units),
@@ -170,7 +171,7 @@ impl Memory {
 
     fn settled(&self, claim: &Claim, number: u64) -> Option<&Trace> {
         self.trace(claim)
-            .filter(|trace| trace.settled == Some(number))
+            .filter(|trace| trace.settled >= Some(number))
     }
 }
 

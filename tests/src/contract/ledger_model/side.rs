@@ -94,8 +94,8 @@ impl<'a> Side<'a> {
     }
 
     /// Puts the last batch again: whether it is stale, and known to be applied. `None` if not all of
-    /// it was confirmed: an order keeps the numbers of the decisions that made it what it is, and not
-    /// of those that changed nothing.
+    /// it was confirmed: an order keeps the numbers of the last decisions that may have made it what it
+    /// is, and not of those that contradict it.
     pub(super) async fn apply_again(&self) -> Option<(bool, bool)> {
         let batch = self.last.as_ref()?;
         let port = &self.desk.ports.admissions;
