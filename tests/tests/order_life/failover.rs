@@ -119,6 +119,26 @@ fn a_grant_that_was_told_by_a_replay_is_remembered() {
     world.assert_sound(voucher);
 }
 
+/// The acknowledgement is lost, and so is whoever would send it again.
+#[test]
+fn what_is_applied_is_acknowledged_by_the_next_writer() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(10));
+    let order = unwritten(&world, &world.purchase, request(voucher, 1, 1));
+    let epoch = world.epoch();
+    world.store.chaos().fail_before("admission_stream.ack", 100);
+    world.pass(100 * MS);
+    world.store.chaos().heal();
+    assert_eq!(world.status(order), OrderStatus::PendingPayment);
+    let backlog = world.alone(world.hot.stream.backlog(PARTITION)).unwrap();
+    assert_eq!((backlog.decisions, backlog.pending), (1, 1));
+    world.replace_writer("another");
+    // Until nothing is pending.
+    world.settle();
+    assert_eq!(world.epoch(), epoch, "and no new life begins for it");
+    world.assert_sound(voucher);
+}
+
 /// A sale of one unit that buyer 1 has, and the order with which buyer 2 waits for it, which the gate
 /// has lost.
 fn a_lost_place(world: &World) -> (VoucherId, OrderId, OrderId) {
