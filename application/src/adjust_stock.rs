@@ -20,7 +20,8 @@ pub enum AdjustStockReply {
     Done(Voucher),
     /// There is no such voucher.
     NotFound,
-    /// A draft's units are set by amending it; a closed sale's stay as they are.
+    /// A draft's units are set by amending it; a closed sale's stay as they are. A repeat is answered
+    /// as the first call was.
     WrongStatus(SaleStatus),
     /// Fewer units are free; nothing changed.
     NotEnoughFree,
@@ -94,17 +95,16 @@ impl AdjustStock {
         let Some(voucher) = unit.lock_voucher(wish.voucher).await? else {
             return Ok(Recorded::Refused(AdjustStockReply::NotFound));
         };
-        if !matches!(voucher.status, SaleStatus::Published | SaleStatus::Paused) {
-            return Ok(Recorded::Refused(AdjustStockReply::WrongStatus(
-                voucher.status,
-            )));
-        }
         let mut adjustment = match unit.record_adjustment(wish).await? {
             AdjustmentReply::Recorded(adjustment) => adjustment,
             AdjustmentReply::KeyReused => {
                 return Ok(Recorded::Refused(AdjustStockReply::KeyReused));
             }
         };
+        if !matches!(voucher.status, SaleStatus::Published | SaleStatus::Paused) {
+            drop(unit);
+            return self.recorded_before(&voucher, wish, adjustment).await;
+        }
         if adjustment.state == AdjustmentState::Pending
             && let Ok(units) = u32::try_from(adjustment.delta)
         {
@@ -115,6 +115,26 @@ impl AdjustStock {
         }
         unit.commit().await?;
         Ok(Recorded::Adjustment(adjustment))
+    }
+
+    /// What a sale that no longer takes adjustments says: a wish of before is answered as it was then.
+    /// What the transaction that was given up would have written down is not there.
+    async fn recorded_before(
+        &self,
+        voucher: &Voucher,
+        wish: &NewAdjustment,
+        adjustment: Adjustment,
+    ) -> Result<Recorded, Fault> {
+        let stored = if wish.key.is_some() {
+            let mut unit = self.ledger.begin().await?;
+            unit.adjustment(adjustment.id).await?
+        } else {
+            None
+        };
+        Ok(match stored {
+            Some(stored) => Recorded::Adjustment(stored),
+            None => Recorded::Refused(AdjustStockReply::WrongStatus(voucher.status)),
+        })
     }
 
     /// Takes units at the gate, and waits until the ledger has that. `false` if too few are free.

@@ -11,7 +11,7 @@ pub struct LedgerConfig {
     /// `mysql://user:password@host:port/database`. TLS is used if the server offers it;
     /// `?ssl-mode=VERIFY_IDENTITY&ssl-ca=…` insists on it.
     pub url: String,
-    /// Most connections for reads and units of work.
+    /// Most connections for reads and units of work; a quarter of them is kept for reads.
     pub max_connections: u32,
     /// Most connections for applying admissions, which never queue behind the others. As many as
     /// this process writes partitions at once.

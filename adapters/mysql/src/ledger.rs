@@ -52,7 +52,7 @@ fn vouchers_sql(filter: VoucherFilter) -> &'static str {
 #[async_trait]
 impl Ledger for Store {
     async fn begin(&self) -> Result<Box<dyn UnitOfWork>, Fault> {
-        let session = Store::begin(self, "ledger.begin").await?;
+        let session = self.begin_unit("ledger.begin").await?;
         Ok(Box::new(MySqlUnit::new(session)))
     }
 

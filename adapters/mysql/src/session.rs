@@ -38,7 +38,7 @@ pub(crate) struct Session {
     unsound: bool,
     /// A transaction may be open.
     open: bool,
-    /// The right to be a writer's session, while it is one.
+    /// The right to the connection, of a writer or a unit of work.
     turn: Option<Turn>,
 }
 
@@ -60,7 +60,7 @@ impl Session {
         }
     }
 
-    /// Holds a writer's turn for as long as the session is in use.
+    /// Holds a turn for as long as the session is in use.
     pub(crate) fn during(mut self, turn: Turn) -> Self {
         self.turn = Some(turn);
         self

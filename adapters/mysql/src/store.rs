@@ -7,6 +7,7 @@ use seckill_application::Fault;
 use seckill_application::ports::LedgerPorts;
 use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
 use sqlx::{MySqlPool, Row};
+use tokio::sync::Semaphore;
 
 use crate::config::LedgerConfig;
 use crate::connecting;
@@ -42,6 +43,8 @@ pub(crate) struct Store {
     pool: MySqlPool,
     writers: MySqlPool,
     writer_sessions: WriterSessions,
+    units: Arc<Semaphore>,
+    acquire_timeout: Duration,
     statement_timeout: Duration,
     attempts_max: u32,
     edits: Edits,
@@ -53,6 +56,12 @@ pub(crate) struct Store {
 enum Kind {
     Changes,
     Snapshot,
+}
+
+/// How many units of work may be under way at once, of so many connections.
+fn units_of_work_max(connections: u32) -> usize {
+    let kept = connections.div_ceil(4);
+    usize::try_from(connections.saturating_sub(kept).max(1)).unwrap_or(1)
 }
 
 impl MySqlLedger {
@@ -86,6 +95,8 @@ impl MySqlLedger {
             pool: pool(config.max_connections, &[]),
             writers: pool(config.writer_connections, &crate::admissions::EVERY_BATCH),
             writer_sessions: WriterSessions::new(config.writer_connections, config.acquire_timeout),
+            units: Arc::new(Semaphore::new(units_of_work_max(config.max_connections))),
+            acquire_timeout: config.acquire_timeout,
             statement_timeout: config.statement_timeout,
             attempts_max: config.max_connections.max(config.writer_connections) + 1,
             edits: Edits::new(&config.statement_edits),
@@ -163,6 +174,17 @@ impl Store {
     /// A transaction among those of commands.
     pub(crate) async fn begin(&self, port: &'static str) -> Result<Session, Fault> {
         self.begin_in(&self.pool, Kind::Changes, port).await
+    }
+
+    /// A transaction of a use case. Those may queue behind one row that everybody wants; a quarter of
+    /// the connections is kept from them, for reads and upkeep.
+    pub(crate) async fn begin_unit(&self, port: &'static str) -> Result<Session, Fault> {
+        let turn = self.units.clone().acquire_owned();
+        let turn = match tokio::time::timeout(self.acquire_timeout, turn).await {
+            Ok(Ok(turn)) => turn,
+            Ok(Err(_)) | Err(_) => return Err(Trouble::Crowded.before_commit(port)),
+        };
+        Ok(self.begin(port).await?.during(turn))
     }
 
     /// A transaction of an order writer.

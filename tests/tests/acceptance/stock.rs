@@ -53,6 +53,15 @@ async fn adjust(shop: &Shop, voucher: VoucherId, delta: i64, key: &str) -> bool 
     told[0]
 }
 
+/// Whether each of these was done.
+async fn told_of(shop: &Shop, voucher: VoucherId, wishes: &[(i64, &str)]) -> Vec<bool> {
+    let mut told = Vec::new();
+    for (delta, key) in wishes {
+        told.push(adjust(shop, voucher, *delta, key).await);
+    }
+    told
+}
+
 async fn adjustments_count_once_while_people_buy(site: Site) {
     let process = site.start().await;
     let shop = process.shop();
@@ -140,7 +149,12 @@ async fn steering_keeps_every_count(site: Site) {
         shop.steer(voucher, "resume").await.assert_status(200);
     }
     sells(&load).await;
+    let wishes = [(2, "added"), (-2, "taken"), (-6_000, "too many")];
+    let first = told_of(&shop, voucher, &wishes).await;
+    assert_eq!(first, [true, true, false]);
     shop.steer(voucher, "close").await.assert_status(200);
+    let again = told_of(&shop, voucher, &wishes).await;
+    assert_eq!(again, first, "a repeat is answered as the first call was");
     let sold = stops(&process, &load, voucher, "closed").await;
     load.stop().await;
     let tally = shop.balanced(voucher).await.tally;
@@ -154,6 +168,10 @@ async fn steering_keeps_every_count(site: Site) {
     shop.adjust(voucher, 1)
         .await
         .assert_problem(409, "wrong_status");
+    for delta in [1, -1] {
+        let late = shop.adjust_once(voucher, delta, &format!("late {delta}"));
+        late.await.assert_problem(409, "wrong_status");
+    }
     let ledger = site.ledger_if_real().await;
     let verdict = audit(&shop, &history, &[voucher], ledger.as_ref()).await;
     verdict.assert_holds().assert_none_rejected();

@@ -214,6 +214,64 @@ async fn a_connection_that_dies_in_the_middle_is_a_fault_and_nothing_is_written(
     fixture.assert_sound().await;
 }
 
+/// Everybody wants one row; who only reads does not wait for that.
+#[tokio::test]
+async fn units_of_work_that_queue_leave_connections_to_reads() {
+    let fixture = Fixture::new(10, 1).await;
+    let config = LedgerConfig::new(&fixture.database.url);
+    let hurried = MySqlLedger::connect(config).await.unwrap();
+    let ledger = hurried.ports().ledger;
+    let voucher = fixture.voucher;
+    let mut meddler = fixture.database.connect().await;
+    run(&mut meddler, "BEGIN").await;
+    run(&mut meddler, "SELECT * FROM vouchers FOR UPDATE").await;
+    let units: Vec<_> = (0..40)
+        .map(|_| {
+            let ledger = ledger.clone();
+            tokio::spawn(async move {
+                let mut unit = ledger.begin().await?;
+                unit.lock_voucher(voucher)
+                    .await
+                    .map(|found| found.is_some())
+            })
+        })
+        .collect();
+    let (mut crowded, mut served) = (0, 0);
+    let mut queue = std::pin::pin!(async {
+        let mut told = Vec::new();
+        for unit in units {
+            told.push(unit.await);
+        }
+        told
+    });
+    tokio::select! {
+        biased;
+        _ = &mut queue => panic!("the row is locked"),
+        () = tokio::time::sleep(Duration::from_millis(500)) => {}
+    }
+    for _ in 0..30 {
+        let found = ledger.voucher(voucher).await;
+        assert!(found.expect("a connection is free").is_some());
+    }
+    // Who waits for a connection gives up before those who wait for the row.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run(&mut meddler, "ROLLBACK").await;
+    for told in queue.as_mut().await {
+        match told.unwrap() {
+            Ok(found) => served += usize::from(found),
+            Err(fault) => {
+                assert!(fault.is_retryable());
+                assert_eq!(fault.effect(), Effect::None);
+                crowded += 1;
+            }
+        }
+    }
+    assert!(
+        served >= 10 && crowded >= 10,
+        "{served} and {crowded} of 40"
+    );
+}
+
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable_in_time() {
     let started = std::time::Instant::now();

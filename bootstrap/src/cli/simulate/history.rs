@@ -65,6 +65,8 @@ impl Call {
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const DIGITS: u8 = 3;
+/// What took longer counts as this long: an hour, in microseconds.
+const SLOWEST_MICROS: u64 = 3_600_000_000;
 
 impl History {
     pub(super) fn new(voucher: VoucherId) -> Self {
@@ -122,7 +124,7 @@ impl History {
         let mut log = self.log();
         if let Some(latencies) = log.latencies.get_mut(&call) {
             latencies.saturating_record(micros);
-        } else if let Ok(mut latencies) = Histogram::new(DIGITS) {
+        } else if let Ok(mut latencies) = Histogram::new_with_max(SLOWEST_MICROS, DIGITS) {
             latencies.saturating_record(micros);
             log.latencies.insert(call, latencies);
         }
@@ -146,5 +148,24 @@ impl History {
 impl Log {
     fn count(&mut self, call: Call, word: &'static str) {
         *self.answers.entry((call, word)).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_calls_are_told_as_slow() {
+        let history = History::new(VoucherId::new(1));
+        for millis in [1, 30, 4_000] {
+            history.timed(Call::Buy, Duration::from_millis(millis));
+        }
+        history.timed(Call::Pay, Duration::MAX);
+        let log = history.log();
+        let bought = &log.latencies[&Call::Buy];
+        assert!((29_900..30_100).contains(&bought.value_at_quantile(0.5)));
+        assert!((3_990_000..4_010_000).contains(&bought.max()));
+        assert!(log.latencies[&Call::Pay].max() >= SLOWEST_MICROS);
     }
 }
