@@ -185,7 +185,8 @@ impl PurchaseVoucher {
                 position,
                 ticket,
             } => {
-                self.remembered.remember_seat(voucher, attempt, ticket);
+                let claim = Claim::of(voucher, attempt);
+                self.remembered.remember_place(claim, ticket);
                 let status = OrderStatus::Waiting;
                 Purchase::Waitlisted {
                     order,

@@ -1,20 +1,24 @@
 //! A partition's hot data is missing, incomplete, or older than what the ledger has applied.
 
+mod remains;
+
 use std::sync::Arc;
 
 use seckill_domain::{Continuity, Epoch, PartitionId, Sequence};
 
 use crate::ports::{
-    AdmissionLedger, AdmissionStream, EpochBegun, GateLoader, HotPath, LedgerPorts, PartitionHead,
-    PartitionState, StreamReply,
+    AdmissionLedger, AdmissionStream, EpochBegun, GateLoader, HotPath, Ledger, LedgerPorts,
+    PartitionHead, PartitionState, StreamReply,
 };
-use crate::{Fault, Meters};
+use crate::{Fault, Meters, RememberedAnswers};
 
 /// Brings a partition of the hot store to the epoch of the ledger, or both to a new one.
 pub struct RecoverPartition {
     loader: Arc<dyn GateLoader>,
     stream: Arc<dyn AdmissionStream>,
     admissions: Arc<dyn AdmissionLedger>,
+    ledger: Arc<dyn Ledger>,
+    remembered: Arc<RememberedAnswers>,
     meters: Arc<Meters>,
 }
 
@@ -24,11 +28,18 @@ const DRAWS_MAX: usize = 10_000;
 
 impl RecoverPartition {
     /// Over these ports.
-    pub fn new(hot: &HotPath, ledger: &LedgerPorts, meters: Arc<Meters>) -> Self {
+    pub fn new(
+        hot: &HotPath,
+        ledger: &LedgerPorts,
+        remembered: Arc<RememberedAnswers>,
+        meters: Arc<Meters>,
+    ) -> Self {
         Self {
             loader: hot.loader.clone(),
             stream: hot.stream.clone(),
             admissions: ledger.admissions.clone(),
+            ledger: ledger.ledger.clone(),
+            remembered,
             meters,
         }
     }
@@ -62,6 +73,10 @@ impl RecoverPartition {
 
     /// Gives the partition a new life, if it still is in the epoch `seen`.
     pub async fn restart(&self, partition: PartitionId, seen: Epoch) -> Result<(), Fault> {
+        let old = self.admissions.head(partition).await?;
+        if old.epoch == seen {
+            self.remember_remains(partition, old).await?;
+        }
         let head = self.admissions.next_epoch(partition, seen).await?;
         self.begin(partition, head).await
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use seckill_domain::{
-    Attempt, Claim, Epoch, OrderId, PartitionId, Partitions, Seat, Sequence, Ticket, VoucherId,
+    Claim, Epoch, OrderId, PartitionId, Partitions, Seat, Sequence, Ticket, VoucherId,
 };
 
 use crate::ports::{
@@ -103,15 +103,15 @@ impl RememberedAnswers {
     }
 
     /// Remembers a place that is about to be answered.
-    pub fn remember_seat(&self, voucher: VoucherId, attempt: &Attempt, ticket: Ticket) {
+    pub fn remember_place(&self, claim: Claim, ticket: Ticket) {
         let seat = Seat {
             ticket,
-            order: attempt.order,
-            buyer: attempt.buyer,
-            quantity: attempt.quantity,
-            key: attempt.key.clone(),
+            order: claim.order,
+            buyer: claim.buyer,
+            quantity: claim.quantity,
+            key: claim.key,
         };
-        self.remember(seat.order, voucher, Answer::Place(seat));
+        self.remember(seat.order, claim.voucher, Answer::Place(seat));
     }
 
     fn remember(&self, order: OrderId, voucher: VoucherId, answer: Answer) {

@@ -180,9 +180,8 @@ impl Store {
     /// the connections is kept from them, for reads and upkeep.
     pub(crate) async fn begin_unit(&self, port: &'static str) -> Result<Session, Fault> {
         let turn = self.units.clone().acquire_owned();
-        let turn = match tokio::time::timeout(self.acquire_timeout, turn).await {
-            Ok(Ok(turn)) => turn,
-            Ok(Err(_)) | Err(_) => return Err(Trouble::Crowded.before_commit(port)),
+        let Ok(Ok(turn)) = tokio::time::timeout(self.acquire_timeout, turn).await else {
+            return Err(Trouble::Crowded.before_commit(port));
         };
         Ok(self.begin(port).await?.during(turn))
     }

@@ -44,7 +44,12 @@ impl<'a> Parts<'a> {
         ));
         let relay = RelayUpdates::new(hot, ledger, wanted.clone(), meters.clone());
         Self {
-            recover: Arc::new(RecoverPartition::new(hot, ledger, meters.clone())),
+            recover: Arc::new(RecoverPartition::new(
+                hot,
+                ledger,
+                remembered.clone(),
+                meters.clone(),
+            )),
             relay: Arc::new(relay),
             orders: Arc::new(ReadOrders::new(
                 hot,

@@ -86,7 +86,8 @@ impl Node {
             meters.clone(),
             partitions,
         ));
-        let recover = Arc::new(RecoverPartition::new(hot, ledger, meters.clone()));
+        let recover = RecoverPartition::new(hot, ledger, remembered.clone(), meters.clone());
+        let recover = Arc::new(recover);
         let relay = RelayUpdates::new(hot, ledger, wanted.clone(), meters.clone());
         let relay = Arc::new(relay);
         let for_loading = bug::for_loading(bug, ledger.clone());
@@ -98,13 +99,8 @@ impl Node {
             meters.clone(),
             partitions,
         ));
-        let steer = Arc::new(SteerSale::new(
-            hot,
-            ledger,
-            relay.clone(),
-            load.clone(),
-            clock.clone(),
-        ));
+        let (time, followed) = (clock.clone(), relay.clone());
+        let steer = Arc::new(SteerSale::new(hot, ledger, followed, load.clone(), time));
         let (time, answers) = (clock.clone(), remembered.clone());
         let orders = Arc::new(ReadOrders::new(hot, ledger, time, answers));
         let compared = bug::for_reconciling(bug, hot.clone(), ledger.clone());

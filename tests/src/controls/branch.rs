@@ -91,7 +91,12 @@ impl Branch {
             meters.clone(),
             PARTITIONS,
         ));
-        let recover = Arc::new(RecoverPartition::new(hot, ledger, meters.clone()));
+        let recover = Arc::new(RecoverPartition::new(
+            hot,
+            ledger,
+            remembered.clone(),
+            meters.clone(),
+        ));
         let relay = RelayUpdates::new(hot, ledger, wanted.clone(), meters.clone());
         let relay = Arc::new(relay);
         let load = || {

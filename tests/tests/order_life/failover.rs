@@ -9,6 +9,7 @@ use seckill_application::{
     SteerCommand,
 };
 use seckill_domain::{Claim, Decision, OrderId, OrderStatus, SaleStatus, VoucherId};
+use seckill_memory::Piece;
 
 use crate::reconcile::mended;
 use crate::world::{MS, Offer, PARTITION, SECOND, World, buyer, payment, request};
@@ -89,12 +90,9 @@ fn what_a_fenced_consumer_was_given_after_a_failover_is_not_passed_over() {
     world.assert_sound(voucher);
 }
 
-/// Whoever was told of it first is dead when it is lost.
-#[test]
-fn a_grant_that_was_told_by_a_replay_is_remembered() {
-    let world = World::that_remembers(LOST_MAX);
-    let voucher = world.sale(Offer::of(10));
-    let dead = PurchaseVoucher::new(
+/// The use case of a process that is about to die: what it remembers goes with it.
+fn mortal(world: &World) -> PurchaseVoucher {
+    PurchaseVoucher::new(
         &world.hot,
         &world.ledger,
         world.clock.clone(),
@@ -107,7 +105,38 @@ fn a_grant_that_was_told_by_a_replay_is_remembered() {
             Arc::new(Meters::default()),
             world.partitions(),
         )),
-    );
+    )
+}
+
+/// After a failover a grant stands in the stream under a number that the ledger has applied. Then the
+/// gate loses who holds what, and the partition its life, and the process that answered dies.
+#[test]
+fn what_stands_in_the_stream_of_a_life_that_ends_is_not_lost() {
+    let world = World::that_remembers(LOST_MAX);
+    let voucher = world.sale(Offer::of(10));
+    let applied = world.bought(voucher, 1, 1);
+    fail_over(&world, |world| world.free(voucher) == 10);
+    world.skip(SECOND);
+    let dead = mortal(&world);
+    let granted = [2, 3].map(|buyer| unwritten(&world, &dead, request(voucher, buyer, 1)));
+    drop(dead);
+    assert!(world.store.delete(Piece::Holders(voucher)));
+    assert!(world.store.delete(Piece::Meta(PARTITION)));
+    world.settle();
+    world.pass(3 * SECOND);
+    world.run(world.remembered.settle()).unwrap();
+    world.settle();
+    let all = [applied, granted[0], granted[1]];
+    assert_eq!(world.statuses(&all), [OrderStatus::PendingPayment; 3]);
+    world.assert_sound(voucher);
+}
+
+/// Whoever was told of it first is dead when it is lost.
+#[test]
+fn a_grant_that_was_told_by_a_replay_is_remembered() {
+    let world = World::that_remembers(LOST_MAX);
+    let voucher = world.sale(Offer::of(10));
+    let dead = mortal(&world);
     let order = unwritten(&world, &dead, keyed(voucher));
     drop(dead);
     assert_eq!(unwritten(&world, &world.purchase, keyed(voucher)), order);

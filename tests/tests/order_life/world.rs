@@ -109,7 +109,12 @@ impl World {
             meters.clone(),
             partitions,
         ));
-        let recover = Arc::new(RecoverPartition::new(&hot, &ledger, meters.clone()));
+        let recover = Arc::new(RecoverPartition::new(
+            &hot,
+            &ledger,
+            remembered.clone(),
+            meters.clone(),
+        ));
         let relay = Arc::new(RelayUpdates::new(
             &hot,
             &ledger,

@@ -65,20 +65,25 @@ impl Parts {
     ) -> Self {
         let meters = Arc::new(Meters::default());
         let wanted = Arc::new(WantedSales::default());
-        let recover = Arc::new(RecoverPartition::new(&hot, &ledger, meters.clone()));
-        let load = Arc::new(LoadSale::new(
-            &hot,
-            &ledger,
-            recover.clone(),
-            clock.clone(),
-            meters.clone(),
-            partitions,
-        ));
         let remembered = Arc::new(RememberedAnswers::new(
             &hot,
             &ledger,
             clock.clone(),
             wanted.clone(),
+            meters.clone(),
+            partitions,
+        ));
+        let recover = Arc::new(RecoverPartition::new(
+            &hot,
+            &ledger,
+            remembered.clone(),
+            meters.clone(),
+        ));
+        let load = Arc::new(LoadSale::new(
+            &hot,
+            &ledger,
+            recover.clone(),
+            clock.clone(),
             meters.clone(),
             partitions,
         ));
