@@ -211,29 +211,34 @@ impl LoadSale {
         }
     }
 
-    /// Puts on the stream what the gate still holds and nobody else has. `false` if the token is
+    /// Puts on the stream what the gate still holds and nobody else has, in the order of arrival: of
+    /// two who were given their turns, the earlier one is written down first. `false` if the token is
     /// not ours any more.
     async fn append_survivors(&self, load: &mut Load) -> Result<bool, Fault> {
-        let mut cursor = 0;
-        loop {
-            let page = self.loader.survivors(load.voucher, cursor).await?;
-            let holders = self.unknown_holders(page.holders).await?;
-            let seats = self.unknown_seats(page.seats).await?;
-            for chunk in holders.chunks(LOAD_CHUNK_MAX) {
-                if !self.append(load, chunk, &[]).await? {
-                    return Ok(false);
-                }
-            }
-            for chunk in seats.chunks(LOAD_CHUNK_MAX) {
-                if !self.append(load, &[], chunk).await? {
-                    return Ok(false);
-                }
-            }
-            match page.next {
-                Some(next) => cursor = next,
-                None => return Ok(true),
+        let (mut holders, mut seats) = (Vec::new(), Vec::new());
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let page = self.loader.survivors(load.voucher, at).await?;
+            holders.extend(self.unknown_holders(page.holders).await?);
+            seats.extend(self.unknown_seats(page.seats).await?);
+            cursor = page.next;
+            if cursor.is_some() && !self.keep_token(load).await? {
+                return Ok(false);
             }
         }
+        holders.sort_unstable_by_key(|claim| claim.order);
+        seats.sort_unstable_by_key(|seat| seat.ticket);
+        for chunk in holders.chunks(LOAD_CHUNK_MAX) {
+            if !self.append(load, chunk, &[]).await? {
+                return Ok(false);
+            }
+        }
+        for chunk in seats.chunks(LOAD_CHUNK_MAX) {
+            if !self.append(load, &[], chunk).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     async fn append(
@@ -266,7 +271,6 @@ impl LoadSale {
         let ids: Vec<OrderId> = seats.iter().map(|seat| seat.order).collect();
         let stages = self.stages(&ids).await?;
         seats.retain(|seat| !stages.contains_key(&seat.order));
-        seats.sort_by_key(|seat| seat.ticket);
         Ok(seats)
     }
 

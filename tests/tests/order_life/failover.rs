@@ -8,7 +8,7 @@ use seckill_application::{
     CancelReply, Meters, Purchase, PurchaseRequest, PurchaseVoucher, RememberedAnswers,
     SteerCommand,
 };
-use seckill_domain::{Claim, Decision, OrderId, OrderStatus, SaleStatus, VoucherId};
+use seckill_domain::{Claim, Decision, EventId, OrderId, OrderStatus, SaleStatus, VoucherId};
 use seckill_memory::Piece;
 
 use crate::reconcile::mended;
@@ -128,6 +128,35 @@ fn what_stands_in_the_stream_of_a_life_that_ends_is_not_lost() {
     world.settle();
     let all = [applied, granted[0], granted[1]];
     assert_eq!(world.statuses(&all), [OrderStatus::PendingPayment; 3]);
+    world.assert_sound(voucher);
+}
+
+/// Two were given their turns, and the stream that says so is lost: who came first is written down
+/// first, whatever his number.
+#[test]
+fn turns_that_only_the_gate_remembers_are_written_down_in_their_order() {
+    let world = World::that_remembers(LOST_MAX);
+    let voucher = world.sale(Offer::of(2).waitlist(5));
+    let bought = [1, 3].map(|buyer| world.bought(voucher, buyer, 1));
+    let waiting = [6, 2].map(|buyer| world.waiting(voucher, buyer, 1));
+    world.settle();
+    for (order, who) in bought.into_iter().zip([1, 3]) {
+        let gone = world.alone(world.cancel.run(order, buyer(who))).unwrap();
+        assert!(matches!(gone, CancelReply::Cancelled(_)), "{gone:?}");
+    }
+    assert_eq!(world.statuses(&waiting), [OrderStatus::Waiting; 2]);
+    assert!(world.store.delete(Piece::Stream(PARTITION)));
+    assert!(world.store.delete(Piece::Meta(PARTITION)));
+    world.settle();
+    world.pass(3 * SECOND);
+    world.settle();
+    assert_eq!(world.statuses(&waiting), [OrderStatus::PendingPayment; 2]);
+    let [first, second] = waiting.map(|order| {
+        let events = world.ledger.events.of_order(order, EventId::default(), 100);
+        let events = world.alone(events).unwrap();
+        events.last().expect("he was told").id
+    });
+    assert!(first < second);
     world.assert_sound(voucher);
 }
 

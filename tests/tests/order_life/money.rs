@@ -6,7 +6,8 @@ use seckill_application::{
     CancelReply, HearReply, PayReply, PaymentNotice, Purchase, RefundReply, SteerCommand,
 };
 use seckill_domain::{
-    Currency, Forbidden, Money, OrderId, OrderStatus, Refund, RefundReason, Stage,
+    Currency, EventId, EventKind, Forbidden, Money, OrderId, OrderStatus, Refund, RefundReason,
+    Stage,
 };
 
 use crate::world::{MINUTE, MS, Offer, PRICE_MINOR, World, buyer, money, payment};
@@ -56,6 +57,11 @@ fn money_in_time_pays_its_order() {
     let reply = world.run(world.pay.run(order, buyer(1), &id)).unwrap();
     assert!(matches!(reply, PayReply::Paid(_)), "the buyer says so too");
     assert_eq!(refunds(&world), []);
+    let events = world.ledger.events.of_order(order, EventId::default(), 100);
+    let told = world.alone(events).unwrap();
+    let told: Vec<EventKind> = told.iter().map(|event| event.what.kind).collect();
+    let expected = [OrderStatus::PendingPayment, OrderStatus::Paid].map(EventKind::Order);
+    assert_eq!(told, expected, "whoever follows the order hears of it");
     world.assert_sound(voucher);
 }
 

@@ -1,10 +1,56 @@
 //! Paying and cancelling: each once, however often it is asked for.
 
-use futures::future::join_all;
-use seckill_application::{CancelReply, PayReply, Purchase};
-use seckill_domain::{EventId, EventKind, Forbidden, OrderStatus, Stage};
+use std::sync::{Arc, Mutex};
 
-use crate::world::{MINUTE, Offer, World, buyer, payment, request};
+use async_trait::async_trait;
+use futures::future::join_all;
+use seckill_application::ports::{Confirmation, Payments};
+use seckill_application::{CancelReply, Fault, PayOrder, PayReply, Purchase};
+use seckill_domain::{
+    EventId, EventKind, Forbidden, Money, OrderId, OrderStatus, PaymentId, Refund, Stage,
+};
+
+use crate::world::{MINUTE, Offer, PRICE_MINOR, World, buyer, money, payment, request};
+
+/// A provider that writes down what it is asked.
+#[derive(Default)]
+struct Attentive(Mutex<Vec<(PaymentId, OrderId, Money)>>);
+
+#[async_trait]
+impl Payments for Attentive {
+    async fn confirm(
+        &self,
+        payment: &PaymentId,
+        order: OrderId,
+        amount: Money,
+    ) -> Result<Confirmation, Fault> {
+        let asked = (payment.clone(), order, amount);
+        self.0.lock().expect("no panic before").push(asked);
+        Ok(Confirmation::Confirmed)
+    }
+
+    async fn refund(&self, _: &Refund) -> Result<(), Fault> {
+        Err(Fault::broken("payments.refund", "nobody asked for one"))
+    }
+}
+
+#[test]
+fn the_provider_is_asked_about_the_whole_amount_of_the_order() {
+    let world = World::new();
+    let voucher = world.sale(Offer {
+        limit: 3,
+        ..Offer::of(10)
+    });
+    let order = world.bought(voucher, 1, 3);
+    let provider = Arc::new(Attentive::default());
+    let (orders, clock) = (world.orders.clone(), world.clock.clone());
+    let pay = PayOrder::new(&world.ledger, provider.clone(), orders, clock);
+    let id = payment("pay-1");
+    let reply = world.run(pay.run(order, buyer(1), &id)).unwrap();
+    assert!(matches!(reply, PayReply::Paid(_)));
+    let asked = provider.0.lock().expect("no panic before");
+    assert_eq!(*asked, [(id, order, money(3 * PRICE_MINOR))]);
+}
 
 #[test]
 fn ten_payments_at_once_with_one_payment_id_are_one_payment() {

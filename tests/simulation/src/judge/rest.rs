@@ -91,7 +91,24 @@ fn of_sale(site: &Site, voucher: &Voucher) -> Option<String> {
             facts.pulse
         ));
     }
+    if let Some(how) = passed_by(site, voucher, facts.pulse.free, tally.total) {
+        return Some(how);
+    }
     overdue(site, voucher)
+}
+
+/// The head of a line, if it could be served and is not, or never can be and stands in the way.
+fn passed_by(site: &Site, voucher: &Voucher, free: u32, total: u32) -> Option<String> {
+    let now_is = site.nature.clock.now();
+    let is_open =
+        voucher.status == SaleStatus::Published && voucher.terms.window.opens_at <= now_is;
+    let seats = now(site.stores.hot.loader.survivors(voucher.id, 0)).seats;
+    let head = seats.into_iter().min_by_key(|seat| seat.ticket)?;
+    let wrong = is_open && (head.quantity <= free || head.quantity > total);
+    wrong.then(|| {
+        let id = voucher.id;
+        format!("{head:?} waits for {id}, of which {free} of {total} are free")
+    })
 }
 
 /// An order whose payment window ended a while ago.
