@@ -149,7 +149,7 @@ async fn steering_keeps_every_count(site: Site) {
         shop.steer(voucher, "resume").await.assert_status(200);
     }
     sells(&load).await;
-    let wishes = [(2, "added"), (-2, "taken"), (-6_000, "too many")];
+    let wishes = [(2, "added"), (-2, "taken"), (-6_000, "too-many")];
     let first = told_of(&shop, voucher, &wishes).await;
     assert_eq!(first, [true, true, false]);
     shop.steer(voucher, "close").await.assert_status(200);
