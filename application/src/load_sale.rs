@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use seckill_domain::{
-    Claim, Epoch, OrderId, OrderStatus, Partitions, SaleStatus, Seat, Sequence, VoucherId,
+    Claim, Epoch, OrderId, OrderStatus, Partitions, SaleStatus, Seat, Sequence, Ticket, VoucherId,
 };
 
 use crate::ports::{
@@ -70,6 +70,27 @@ impl Drop for Turn<'_> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         under_way.remove(&self.voucher);
+    }
+}
+
+/// What the gate still holds of a sale and the ledger does not have.
+#[derive(Default)]
+struct Survived {
+    /// Given to those who wait in the ledger, by their turns there.
+    turns: Vec<(Option<Ticket>, Claim)>,
+    grants: Vec<Claim>,
+    seats: Vec<Seat>,
+}
+
+impl Survived {
+    /// Holders and seats in the order in which they came, as far as anybody knows.
+    fn in_order(mut self) -> (Vec<Claim>, Vec<Seat>) {
+        self.turns
+            .sort_unstable_by_key(|(ticket, claim)| (*ticket, claim.order));
+        self.grants.sort_unstable_by_key(|claim| claim.order);
+        self.seats.sort_unstable_by_key(|seat| seat.ticket);
+        let turns = self.turns.into_iter().map(|(_, claim)| claim);
+        (turns.chain(self.grants).collect(), self.seats)
     }
 }
 
@@ -211,23 +232,21 @@ impl LoadSale {
         }
     }
 
-    /// Puts on the stream what the gate still holds and nobody else has, in the order of arrival: of
-    /// two who were given their turns, the earlier one is written down first. `false` if the token is
-    /// not ours any more.
+    /// Puts on the stream what the gate still holds and nobody else has. Of those who were given their
+    /// turns, who came first is written down first. `false` if the token is not ours any more.
     async fn append_survivors(&self, load: &mut Load) -> Result<bool, Fault> {
-        let (mut holders, mut seats) = (Vec::new(), Vec::new());
+        let mut survivors = Survived::default();
         let mut cursor = Some(0);
         while let Some(at) = cursor {
             let page = self.loader.survivors(load.voucher, at).await?;
-            holders.extend(self.unknown_holders(page.holders).await?);
-            seats.extend(self.unknown_seats(page.seats).await?);
+            self.keep_unknown(&mut survivors, page.holders, page.seats)
+                .await?;
             cursor = page.next;
             if cursor.is_some() && !self.keep_token(load).await? {
                 return Ok(false);
             }
         }
-        holders.sort_unstable_by_key(|claim| claim.order);
-        seats.sort_unstable_by_key(|seat| seat.ticket);
+        let (holders, seats) = survivors.in_order();
         for chunk in holders.chunks(LOAD_CHUNK_MAX) {
             if !self.append(load, chunk, &[]).await? {
                 return Ok(false);
@@ -258,20 +277,31 @@ impl LoadSale {
         Ok(true)
     }
 
-    /// Holders whose grant the ledger does not have; one that waits in the ledger was promoted.
-    async fn unknown_holders(&self, mut holders: Vec<Claim>) -> Result<Vec<Claim>, Fault> {
-        let ids: Vec<OrderId> = holders.iter().map(|claim| claim.order).collect();
+    /// Keeps what the ledger does not have: of the holders, those who wait in it, and were promoted
+    /// since, as well.
+    async fn keep_unknown(
+        &self,
+        survivors: &mut Survived,
+        holders: Vec<Claim>,
+        seats: Vec<Seat>,
+    ) -> Result<(), Fault> {
+        let of_holders = holders.iter().map(|claim| claim.order);
+        let ids: Vec<OrderId> = of_holders.chain(seats.iter().map(|it| it.order)).collect();
         let stages = self.stages(&ids).await?;
-        holders
-            .retain(|claim| matches!(stages.get(&claim.order), None | Some(OrderStatus::Waiting)));
-        Ok(holders)
-    }
-
-    async fn unknown_seats(&self, mut seats: Vec<Seat>) -> Result<Vec<Seat>, Fault> {
-        let ids: Vec<OrderId> = seats.iter().map(|seat| seat.order).collect();
-        let stages = self.stages(&ids).await?;
-        seats.retain(|seat| !stages.contains_key(&seat.order));
-        Ok(seats)
+        for claim in holders {
+            match stages.get(&claim.order) {
+                None => survivors.grants.push(claim),
+                Some(OrderStatus::Waiting) => {
+                    let order = self.ledger.order(claim.order).await?;
+                    let ticket = order.and_then(|order| order.ticket);
+                    survivors.turns.push((ticket, claim));
+                }
+                Some(_) => {}
+            }
+        }
+        let unknown = |seat: &Seat| !stages.contains_key(&seat.order);
+        survivors.seats.extend(seats.into_iter().filter(unknown));
+        Ok(())
     }
 
     async fn stages(&self, ids: &[OrderId]) -> Result<HashMap<OrderId, OrderStatus>, Fault> {

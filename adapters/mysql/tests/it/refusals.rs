@@ -301,5 +301,9 @@ async fn another_decision_with_a_known_number_was_not_applied() {
     assert!(!ask(3, fixture.granted(4, 4, 1)).await, "lost, not granted");
     let left = fixture.left(2, 2, seckill_domain::LeftReason::Withdrawn);
     assert!(!ask(2, left).await, "promoted, not left");
-    assert!(!ask(1, fixture.promoted(2, 2, 1)).await, "another number");
+    assert!(!ask(3, fixture.promoted(2, 2, 1)).await, "a later number");
+    assert!(
+        ask(1, fixture.promoted(2, 2, 1)).await,
+        "an earlier one that said the same"
+    );
 }
