@@ -113,29 +113,42 @@ impl Stores {
     /// What stands in a partition's stream and is not in the ledger: whatever life it is of.
     pub fn unapplied(&self, partition: PartitionId) -> Vec<Decision> {
         let head = self.head(partition);
-        let epoch = match now(self.hot.loader.partition(partition)) {
-            PartitionState::Open { epoch, .. } => epoch,
-            PartitionState::Missing => head.epoch,
-        };
-        let after = if epoch == head.epoch {
-            head.entry
-        } else {
-            EntryId::START
+        let epochs = match now(self.hot.loader.partition(partition)) {
+            PartitionState::Open { epoch, .. } => vec![epoch],
+            // The ledger may have begun the next one already.
+            PartitionState::Missing => {
+                let before = Epoch::new(head.epoch.get().saturating_sub(1));
+                vec![before, head.epoch]
+            }
         };
         let mut found = Vec::new();
-        for entry in self.entries(partition, epoch, after) {
-            let mut sequence = entry.first;
-            for decision in entry.decisions {
-                let item = BatchItem::Decision {
-                    sequence,
-                    entry: EntryId::START,
-                    decision: decision.clone(),
-                };
-                if !now(self.ledger.admissions.has_applied(partition, &[item])) {
-                    found.push(decision);
-                }
-                sequence = sequence.next();
+        for epoch in epochs {
+            let after = if epoch == head.epoch {
+                head.entry
+            } else {
+                EntryId::START
+            };
+            for entry in self.entries(partition, epoch, after) {
+                found.extend(self.unknown(partition, entry));
             }
+        }
+        found
+    }
+
+    /// What of an entry the ledger has not applied.
+    fn unknown(&self, partition: PartitionId, entry: Entry) -> Vec<Decision> {
+        let mut sequence = entry.first;
+        let mut found = Vec::new();
+        for decision in entry.decisions {
+            let item = BatchItem::Decision {
+                sequence,
+                entry: EntryId::START,
+                decision: decision.clone(),
+            };
+            if !now(self.ledger.admissions.has_applied(partition, &[item])) {
+                found.push(decision);
+            }
+            sequence = sequence.next();
         }
         found
     }
