@@ -77,9 +77,9 @@ pub trait ParkedMessages: Send + Sync {
     async fn replay(&self, id: u64) -> Result<ParkedReply, Fault>;
 
     /// Gives a message up: the units it holds return to the stock, and the gate is told to release
-    /// just as many, or to drop the place. The order of its claim is rejected (`discarded`), written first if the ledger
-    /// has none and can have one; if it has come to live in another way it stays as it is, and so
-    /// does the gate. A withdrawal's adjustment is refused and its units are added again. One
-    /// transaction, with its events. Repeatable, whatever the reason.
+    /// just as many, or to drop the place. The order of its claim is rejected (`discarded`), written
+    /// first if the ledger has none and can have one; if it has come to live in another way it stays
+    /// as it is, and so does the gate. A withdrawal's adjustment is refused and its units are added
+    /// again. One transaction, with its events. Repeatable, whatever the reason.
     async fn discard(&self, id: u64, reason: &str) -> Result<ParkedReply, Fault>;
 }
