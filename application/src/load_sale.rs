@@ -288,17 +288,14 @@ impl LoadSale {
         let of_holders = holders.iter().map(|claim| claim.order);
         let ids: Vec<OrderId> = of_holders.chain(seats.iter().map(|it| it.order)).collect();
         let stages = self.stages(&ids).await?;
-        for claim in holders {
-            match stages.get(&claim.order) {
-                None => survivors.grants.push(claim),
-                Some(OrderStatus::Waiting) => {
-                    let order = self.ledger.order(claim.order).await?;
-                    let ticket = order.and_then(|order| order.ticket);
-                    survivors.turns.push((ticket, claim));
-                }
-                Some(_) => {}
-            }
-        }
+        let (promoted, others): (Vec<_>, Vec<_>) = holders
+            .into_iter()
+            .partition(|claim| stages.get(&claim.order) == Some(&OrderStatus::Waiting));
+        let tickets = self.tickets(&promoted).await?;
+        let turn = |claim: Claim| (tickets.get(&claim.order).copied(), claim);
+        survivors.turns.extend(promoted.into_iter().map(turn));
+        let unknown = |claim: &Claim| !stages.contains_key(&claim.order);
+        survivors.grants.extend(others.into_iter().filter(unknown));
         let unknown = |seat: &Seat| !stages.contains_key(&seat.order);
         survivors.seats.extend(seats.into_iter().filter(unknown));
         Ok(())
@@ -310,6 +307,17 @@ impl LoadSale {
             stages.extend(self.ledger.stages(chunk).await?);
         }
         Ok(stages)
+    }
+
+    /// The turns that the ledger has for them.
+    async fn tickets(&self, claims: &[Claim]) -> Result<HashMap<OrderId, Ticket>, Fault> {
+        let mut tickets = HashMap::with_capacity(claims.len());
+        for chunk in claims.chunks(LOAD_CHUNK_MAX) {
+            let ids: Vec<OrderId> = chunk.iter().map(|claim| claim.order).collect();
+            let orders = self.books.orders(&ids).await?.into_iter();
+            tickets.extend(orders.filter_map(|it| Some((it.claim.order, it.ticket?))));
+        }
+        Ok(tickets)
     }
 
     async fn ledger_has(&self, load: &Load) -> Result<bool, Fault> {

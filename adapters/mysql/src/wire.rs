@@ -14,6 +14,9 @@ use crate::row::{read_sale, sale_word};
 
 const VERSION: u32 = 1;
 
+/// Holds no order: no buyer is numbered so.
+const NOBODY: u64 = u64::MAX;
+
 #[derive(Serialize, Deserialize)]
 struct Payload<T> {
     v: u32,
@@ -33,10 +36,10 @@ enum Change {
         order: String,
         buyer: String,
         quantity: u32,
-    },
-    DropPlace {
-        order: String,
-        buyer: String,
+        /// Whose place is given up: nobody gives units back then. So it is a release of nothing by
+        /// [`NOBODY`] to a version of the service from before there was such a change.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place_of: Option<String>,
     },
     AddUnits {
         units: u32,
@@ -64,10 +67,13 @@ impl From<&GateChange> for Change {
                 order: order.to_string(),
                 buyer: buyer.to_string(),
                 quantity: *quantity,
+                place_of: None,
             },
-            GateChange::DropPlace { order, buyer } => Self::DropPlace {
+            GateChange::DropPlace { order, buyer } => Self::Release {
                 order: order.to_string(),
-                buyer: buyer.to_string(),
+                buyer: NOBODY.to_string(),
+                quantity: 0,
+                place_of: Some(buyer.to_string()),
             },
             GateChange::AddUnits { units } => Self::AddUnits { units: *units },
             GateChange::SetTerms(terms) => Self::SetTerms {
@@ -93,12 +99,17 @@ impl TryFrom<Change> for GateChange {
                 order,
                 buyer,
                 quantity,
+                place_of: None,
             } => Self::Release {
                 order: OrderId::new(number(&order)?),
                 buyer: BuyerId::new(number(&buyer)?),
                 quantity,
             },
-            Change::DropPlace { order, buyer } => Self::DropPlace {
+            Change::Release {
+                order,
+                place_of: Some(buyer),
+                ..
+            } => Self::DropPlace {
                 order: OrderId::new(number(&order)?),
                 buyer: BuyerId::new(number(&buyer)?),
             },
@@ -373,5 +384,18 @@ mod tests {
         let says = |order| text.contains(&text_of_order(OrderId::new(order)));
         assert!(says(12) && says(340));
         assert!(![1, 2, 7, 34, 40, 123].into_iter().any(says));
+    }
+
+    /// Both run side by side while a new version is rolled out.
+    #[test]
+    fn a_place_that_is_dropped_is_a_release_of_nothing_to_the_version_before() {
+        let dropped = GateChange::DropPlace {
+            order: OrderId::new(12),
+            buyer: BuyerId::new(7),
+        };
+        let text = write_changes(std::slice::from_ref(&dropped)).expect("changes");
+        let release = r#"{"release":{"order":"12","buyer":"18446744073709551615","quantity":0,"place_of":"7"}}"#;
+        assert_eq!(text, format!(r#"{{"v":1,"changes":[{release}]}}"#));
+        assert_eq!(read_changes(&text).expect("changes"), [dropped]);
     }
 }

@@ -261,8 +261,8 @@ pub trait Reconciliations: Send + Sync {
     /// Those of these orders that the ledger has, parked ones as queued. At most 1,000.
     async fn orders(&self, ids: &[OrderId]) -> Result<Vec<LedgerOrder>, Fault>;
 
-    /// Of these orders, those whose release stands in an update that the gate was not confirmed to
-    /// have. At most 1,000.
+    /// Of these orders, those whose release, or the end of whose place, stands in an update that the
+    /// gate was not confirmed to have. At most 1,000.
     async fn being_released(
         &self,
         voucher: VoucherId,

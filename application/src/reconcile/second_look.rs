@@ -21,6 +21,8 @@ struct Wrong {
     seen: Option<OrderStatus>,
     /// Whether the sale has to be loaded again to mend it.
     by_load: bool,
+    /// Whether the ledger, if it has the order, has it in the same name.
+    is_own: bool,
 }
 
 impl Reconcile {
@@ -149,6 +151,7 @@ impl Reconcile {
                     claim: claim.clone(),
                     seen: ledger.map(|order| order.status),
                     by_load: is_mended_by_load(kind, of_gate, claim, ledger),
+                    is_own: ledger.is_none_or(|order| order.is_of(claim)),
                 })
             })
             .collect();
@@ -170,8 +173,12 @@ impl Reconcile {
         voucher: VoucherId,
         wrong: &mut Vec<Wrong>,
     ) -> Result<(), Fault> {
-        // The release of an order is its buyer's, and says nothing of a stranger.
-        let is_kept = |it: &Wrong| it.kind == DifferenceKind::NotReleased && !it.by_load;
+        // The release of an order is its buyer's, and so is the end of its place: neither says
+        // anything of a stranger.
+        let is_kept = |it: &Wrong| match it.kind {
+            DifferenceKind::NotReleased | DifferenceKind::WaiterUnknown => it.is_own,
+            _ => false,
+        };
         let kept = wrong.iter().filter(|it| is_kept(it));
         let kept: Vec<OrderId> = kept.map(|it| it.claim.order).collect();
         if kept.is_empty() {

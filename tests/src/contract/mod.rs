@@ -66,6 +66,7 @@ pub mod order_ids;
 pub mod parked_discards;
 pub mod parked_messages;
 pub mod parked_replays;
+pub mod reconciliation_repairs;
 pub mod reconciliation_reports;
 pub mod reconciliations;
 pub mod stream_reading;
@@ -152,7 +153,7 @@ macro_rules! ledger_contract {
             ledger_life ledger_limits ledger_model ledger_orders ledger_overdue ledger_parking ledger_positions
             ledger_races ledger_reads ledger_snapshots ledger_vouchers ledger_waitlist
             money_movements parked_discards parked_messages parked_replays
-            reconciliation_reports reconciliations
+            reconciliation_repairs reconciliation_reports reconciliations
         }
     };
 }

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use seckill_application::ports::StreamReply;
+use seckill_application::ports::{Admitted, StreamReply};
 use seckill_application::{
     CancelReply, Meters, Purchase, PurchaseRequest, PurchaseVoucher, RememberedAnswers,
     SteerCommand,
 };
-use seckill_domain::{Claim, Decision, EventId, OrderId, OrderStatus, SaleStatus, VoucherId};
+use seckill_domain::{
+    Admission, Attempt, Claim, Decision, EventId, OrderId, OrderStatus, SaleStatus, VoucherId,
+};
 use seckill_memory::Piece;
 
 use crate::reconcile::mended;
@@ -41,6 +43,26 @@ fn unwritten(world: &World, purchase: &PurchaseVoucher, request: PurchaseRequest
         Purchase::Granted { order, .. } => order,
         other => panic!("{other:?}"),
     }
+}
+
+/// Has a buyer wait under an order id that somebody chose.
+fn waits_as(world: &World, voucher: VoucherId, who: u64, id: u64) -> OrderId {
+    let attempt = Attempt {
+        order: OrderId::new(id),
+        buyer: buyer(who),
+        quantity: 1,
+        key: None,
+    };
+    let asked = world
+        .hot
+        .gate
+        .admit(voucher, std::slice::from_ref(&attempt));
+    let Admitted::Decided { admissions, .. } = world.alone(asked).unwrap() else {
+        panic!("the sale is not at the gate");
+    };
+    let joined = matches!(admissions[..], [Admission::Waitlisted { .. }]);
+    assert!(joined, "{admissions:?}");
+    attempt.order
 }
 
 /// Nobody looks after a sale that the ledger calls retired: so there are two sweeps between its
@@ -133,12 +155,13 @@ fn what_stands_in_the_stream_of_a_life_that_ends_is_not_lost() {
 
 /// Two were given their turns, and the stream that says so is lost: who came first is written down
 /// first, whatever his number.
+/// Their order ids are the other way round: another process drew its id first and asked later.
 #[test]
 fn turns_that_only_the_gate_remembers_are_written_down_in_their_order() {
     let world = World::that_remembers(LOST_MAX);
     let voucher = world.sale(Offer::of(2).waitlist(5));
     let bought = [1, 3].map(|buyer| world.bought(voucher, buyer, 1));
-    let waiting = [6, 2].map(|buyer| world.waiting(voucher, buyer, 1));
+    let waiting = [(6, 4_712), (2, 4_711)].map(|(buyer, id)| waits_as(&world, voucher, buyer, id));
     world.settle();
     for (order, who) in bought.into_iter().zip([1, 3]) {
         let gone = world.alone(world.cancel.run(order, buyer(who))).unwrap();

@@ -5,6 +5,7 @@ use seckill_application::ports::{ParkReason, ParkedMessage, ParkedReply, Payment
 use seckill_application::{HearReply, PaymentNotice, Purchase};
 use seckill_domain::{Claim, Decision, Held, OrderId, OrderStatus, RejectReason, Stage, VoucherId};
 
+use crate::reconcile::{finding, kinds};
 use crate::world::{MINUTE, Offer, PARTITION, PRICE_MINOR, World, buyer, money, payment, request};
 
 fn waiting(world: &World) -> Vec<ParkedMessage> {
@@ -311,6 +312,38 @@ fn a_discarded_place_is_passed_over() {
     let reloads = world.alone(world.ledger.reconciliations.reloads(&[voucher]));
     assert_eq!(reloads.unwrap(), [], "the sale stayed open");
     assert_eq!(waiting(&world), []);
+    world.assert_sound(voucher);
+}
+
+/// Or a round that comes before the gate was told closes a sound sale to load it again.
+#[test]
+fn a_discarded_place_is_no_difference_while_the_gate_is_about_to_be_told() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(1).waitlist(5));
+    world.bought(voucher, 1, 1);
+    let asked = world.alone(world.purchase.run(request(voucher, 2, 1)));
+    let Purchase::Waitlisted { order, .. } = asked.unwrap() else {
+        panic!("no place");
+    };
+    assert!(world.store.spoil_message(voucher, order, true));
+    world.settle();
+    let id = waiting(&world)[0].id;
+    world
+        .store
+        .chaos()
+        .fail_before("purchase_gate.follow", 1_000);
+    world.run(world.parked.discard(id, "forged")).unwrap();
+    let found = finding(&world);
+    assert_eq!(kinds(&found), []);
+    assert!(world.store.chaos().struck() > 0, "the gate was not told");
+    world.store.chaos().heal();
+    world.settle();
+    let reloads = world.alone(world.ledger.reconciliations.reloads(&[voucher]));
+    assert_eq!(reloads.unwrap(), [], "the sale stayed open");
+    assert_eq!(kinds(&finding(&world)), []);
+    let facts = world.alone(world.hot.gate.facts(&[voucher])).unwrap();
+    let facts = facts[0].expect("it is at the gate");
+    assert_eq!(facts.pulse.waiting, 0);
     world.assert_sound(voucher);
 }
 

@@ -219,7 +219,7 @@ fn stored(order: &Order) -> LedgerOrder {
 
 fn released_order(change: &GateChange) -> Option<OrderId> {
     match change {
-        GateChange::Release { order, .. } => Some(*order),
+        GateChange::Release { order, .. } | GateChange::DropPlace { order, .. } => Some(*order),
         _ => None,
     }
 }
