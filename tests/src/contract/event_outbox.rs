@@ -19,6 +19,7 @@ promises! { event_outbox over dyn LedgerHarness:
     what_is_claimed_is_nobody_elses_while_the_hold_lasts,
     asking_again_for_fewer_gives_nothing_away,
     what_was_claimed_and_not_published_is_claimed_again,
+    an_event_that_is_committed_after_a_later_one_is_claimed_as_well,
     what_is_published_is_claimed_by_nobody_and_still_read,
     publishing_may_be_repeated,
     of_many_relays_one_gets_an_event,
@@ -178,6 +179,29 @@ async fn what_was_claimed_and_not_published_is_claimed_again(harness: &dyn Ledge
     harness.elapse(2 * SHORT).await;
     let again = claimed(&other, "b", 10).await;
     assert_eq!(again, [first[0], first[2]]);
+}
+
+/// Fault: a transaction that has drawn its numbers is slower than the one that drew the next. A relay
+/// that goes on from the last number it has seen would pass it over.
+async fn an_event_that_is_committed_after_a_later_one_is_claimed_as_well(
+    harness: &dyn LedgerHarness,
+) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(5, 1).await;
+    let [slow, fast] = [1, 2].map(|buyer| claim(&voucher, buyer, 1));
+    let mut unit = desk.begin().await;
+    let event = about(&slow, EventKind::RefundRecorded);
+    unit.append_events(&[event]).await.unwrap();
+    append(&desk, &[about(&fast, EventKind::RefundRecorded)]).await;
+    let first = claimed(&desk.ports, "a", 10).await;
+    assert_eq!(first, of_order(&desk, &fast).await);
+    desk.ports.events.published(&[first[0].id]).await.unwrap();
+    unit.commit().await.unwrap();
+    let second = claimed(&desk.ports, "a", 10).await;
+    assert_eq!(second, of_order(&desk, &slow).await);
+    assert_eq!(second.len(), 1);
+    desk.ports.events.published(&[second[0].id]).await.unwrap();
+    assert_eq!(unpublished(&desk).await, 0);
 }
 
 async fn what_is_published_is_claimed_by_nobody_and_still_read(harness: &dyn LedgerHarness) {

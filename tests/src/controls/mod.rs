@@ -19,6 +19,7 @@ mod hasty_clock;
 mod interludes;
 mod interrupted;
 mod machine_clock;
+mod meanwhile;
 mod switch;
 mod switches;
 mod tampered;
@@ -31,6 +32,7 @@ pub use findings::{Failure, Findings};
 pub use hasty_clock::HastyClock;
 pub use interludes::Interludes;
 pub use interrupted::{Cut, Fuse, interrupted};
+pub use meanwhile::Meanwhile;
 pub use switch::Switch;
 pub use switches::{gate, ledger};
 pub use tampered::{

@@ -15,7 +15,7 @@ use seckill_application::{
     LoadSale, Meters, OrderWriter, PayOrder, PublishEvents, Purchase, PurchaseRequest,
     PurchaseVoucher, ReadBalance, ReadOrders, Reconcile, RecoverPartition, RefundOrder,
     RelayUpdates, RememberedAnswers, RetireSales, SendRefunds, SettleParked, SteerCommand,
-    SteerReply, SteerSale, WaitlistPlace, WantedSales,
+    SteerReply, SteerSale, WaitlistPlace, WantedSales, WriterSettings,
 };
 use seckill_domain::{
     BuyerId, Order, OrderId, OrderStatus, PartitionId, Partitions, PaymentId, Timestamp, Voucher,
@@ -398,6 +398,18 @@ impl World {
             let next = self.writers.next(&self.hot, &self.ledger, consumer).await;
             *self.writer.lock().await = next.expect("the ports answer");
         });
+    }
+
+    /// An order writer beside the one at work, whose batches are of one decision.
+    pub(crate) fn slow_writer(&self, consumer: &str) -> OrderWriter {
+        let settings = WriterSettings {
+            batch_min: 1,
+            block: SECOND,
+            ..WriterSettings::default()
+        };
+        let (hot, ledger) = (&self.hot, &self.ledger);
+        let writer = self.writers.next_with(hot, ledger, consumer, settings);
+        self.alone(writer).expect("the ports answer")
     }
 
     pub(crate) fn clock_ms(&self) -> i64 {

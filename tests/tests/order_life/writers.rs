@@ -28,6 +28,17 @@ impl Writers {
             block: SECOND,
             ..WriterSettings::default()
         };
+        self.next_with(hot, ledger, consumer, settings).await
+    }
+
+    /// One that takes over and works like this.
+    pub(crate) async fn next_with(
+        &self,
+        hot: &HotPath,
+        ledger: &LedgerPorts,
+        consumer: &str,
+        settings: WriterSettings,
+    ) -> Result<OrderWriter, Fault> {
         OrderWriter::take_over(
             PARTITION,
             consumer.to_owned(),

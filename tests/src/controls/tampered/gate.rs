@@ -11,9 +11,9 @@ use seckill_application::ports::{
 };
 use seckill_domain::{AdjustmentId, Attempt, BuyerId, GateUpdate, OrderId, VoucherId};
 
-use crate::controls::Checkpoint;
+use crate::controls::{Checkpoint, Meanwhile};
 
-/// Loses answers, does not hear, or stops after an update.
+/// Loses answers, does not hear, stops after an update, or lets others in.
 pub struct TamperedGate {
     /// What it stands before.
     pub inner: Arc<dyn PurchaseGate>,
@@ -23,6 +23,10 @@ pub struct TamperedGate {
     pub deaf: bool,
     /// Where a relay stops that has handed an update over.
     pub after_follow: Option<Checkpoint>,
+    /// What happens before a place is given up.
+    pub before_leave: Meanwhile,
+    /// What happens after somebody has looked what buyers have.
+    pub after_claimants: Meanwhile,
 }
 
 impl TamperedGate {
@@ -33,6 +37,8 @@ impl TamperedGate {
             answers_lost: AtomicU32::new(0),
             deaf: false,
             after_follow: None,
+            before_leave: Meanwhile::default(),
+            after_claimants: Meanwhile::default(),
         }
     }
 
@@ -71,6 +77,7 @@ impl PurchaseGate for TamperedGate {
     }
 
     async fn leave(&self, voucher: VoucherId, buyer: BuyerId) -> Result<LeaveReply, Fault> {
+        self.before_leave.happen().await;
         self.inner.leave(voucher, buyer).await
     }
 
@@ -108,7 +115,9 @@ impl PurchaseGate for TamperedGate {
         voucher: VoucherId,
         buyers: &[BuyerId],
     ) -> Result<Option<Vec<Claimant>>, Fault> {
-        self.inner.claimants(voucher, buyers).await
+        let found = self.inner.claimants(voucher, buyers).await?;
+        self.after_claimants.happen().await;
+        Ok(found)
     }
 
     async fn holders(&self, voucher: VoucherId, cursor: u64) -> Result<Option<HoldersPage>, Fault> {
