@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use seckill_domain::{EventId, OrderId};
 use seckill_http::HttpSettings;
 use serde_json::json;
 
@@ -72,6 +73,38 @@ async fn what_was_missed_arrives_once_after_coming_back() {
     let snapshot = none.event().await;
     assert_eq!(what(&snapshot), ("snapshot", "refunded"));
     assert!(none.is_quiet(Duration::from_millis(200)).await);
+}
+
+/// A relay that died before it wrote down what it had told tells all of it again: at least once. Whoever
+/// follows hears of each once, before and after coming back.
+#[tokio::test]
+async fn what_is_announced_again_is_told_once() {
+    let stand = Stand::new().await;
+    let voucher = stand.voucher(json!({})).await;
+    let order = stand.order(&voucher, 7).await;
+    let mut story = stand.follow(&order, 7, None).await.unwrap();
+    story.event().await;
+    stand.pay(&order, 7, "p").await.is(200);
+    assert_eq!(what(&story.event().await), ("status", "paid"));
+    stand.notify("p-2", &order, 8_000).await.is(200);
+    let last = story.event().await;
+    assert_eq!(what(&last), ("refund_recorded", ""));
+    let (hot, ledger) = (stand.hot.ports(), stand.ledger.ports());
+    let id = OrderId::new(order.parse().unwrap());
+    let all = ledger.events.of_order(id, EventId::default(), 100).await;
+    let all = all.unwrap();
+    assert_eq!(all.len(), 3);
+    let mut back = stand.follow(&order, 7, Some(&last.id)).await.unwrap();
+    for _ in 0..3 {
+        hot.notifier.notify(&all).await.unwrap();
+    }
+    assert!(story.is_quiet(Duration::from_millis(200)).await);
+    assert!(back.is_quiet(Duration::from_millis(100)).await);
+    stand.refund(&order).await.is(200);
+    for story in [&mut story, &mut back] {
+        assert_eq!(what(&story.event().await), ("status", "refunded"));
+        assert_eq!(what(&story.event().await), ("refund_recorded", ""));
+    }
 }
 
 #[tokio::test]
