@@ -37,6 +37,7 @@ mod serve_waitlist;
 mod settle_parked;
 mod standing;
 mod steer_sale;
+mod together;
 mod waitlist_place;
 mod wanted_sales;
 mod write_orders;

@@ -1,5 +1,6 @@
 //! The order writer: moves one partition's stream into the ledger, strictly in stream order.
 
+mod after_commit;
 mod doubtful;
 mod items;
 mod unread;
@@ -14,6 +15,7 @@ use crate::ports::{
     AdmissionBatch, AdmissionLedger, AdmissionStream, Applied, BatchItem, DelayQueue, Delivery,
     EntryId, GateLoader, HotPath, LedgerPorts, PartitionHead, StreamReply, Verdict,
 };
+use crate::together::both;
 use crate::{Fault, Meters, RecoverPartition, WantedSales};
 use items::push_items;
 
@@ -34,7 +36,7 @@ impl Default for WriterSettings {
     fn default() -> Self {
         Self {
             read_max: 200,
-            batch_min: 200,
+            batch_min: 500,
             block: Duration::from_secs(2),
             keep: Duration::from_mins(1),
         }
@@ -68,18 +70,17 @@ pub struct OrderWriter {
     head: PartitionHead,
     /// Read and not applied.
     ahead: VecDeque<Delivery>,
+    /// Given to the ledger, which has not said that it has them.
+    given: Vec<EntryId>,
     /// Applied and not acknowledged.
     unacked: Vec<EntryId>,
+    /// Applied, and not yet noted when they are due.
+    due: Vec<(OrderId, Timestamp)>,
     /// Sales whose gate promised too much, and that have to be loaded again.
     distrusted: BTreeSet<VoucherId>,
     /// Reading from the ledger's position, and not what is new to the consumer group.
     catching_up: bool,
 }
-
-/// Most orders of one call of the delay queue.
-const SCHEDULE_MAX: usize = 1_000;
-/// Most entries of one acknowledgement.
-const ACK_MAX: usize = 512;
 
 impl OrderWriter {
     /// Draws a fence, and takes over what other consumers were given. `consumer` is unique and
@@ -112,7 +113,9 @@ impl OrderWriter {
             meters,
             head,
             ahead: VecDeque::new(),
+            given: Vec::new(),
             unacked: Vec::new(),
+            due: Vec::new(),
             distrusted: BTreeSet::new(),
             catching_up: true,
         };
@@ -137,8 +140,9 @@ impl OrderWriter {
         Ok(pending.saturating_sub(settled))
     }
 
-    /// Reads, applies and acknowledges one batch. After a fault the same step may be tried again:
-    /// it starts from the ledger's position.
+    /// Reads and applies one batch, and acknowledges it, unless there is more to apply: then that is
+    /// done beside the next one, or by [`OrderWriter::follow_up`]. After a fault the same step may be
+    /// tried again: it starts from the ledger's position.
     pub async fn step(&mut self) -> Result<Step, Fault> {
         let step = self.try_step().await;
         if step.is_err() {
@@ -171,7 +175,7 @@ impl OrderWriter {
         }
         let (items, up_to) = self.next_batch().await?;
         if items.is_empty() {
-            self.acknowledge().await?;
+            self.follow_up().await?;
             return Ok(Step::Applied(0));
         }
         self.apply(items, up_to).await
@@ -184,7 +188,11 @@ impl OrderWriter {
         self.head = head;
         if moved {
             self.unacked.clear();
+            self.given.clear();
         }
+        // A commit whose answer was lost has settled them.
+        let given = self.given.drain(..).filter(|id| *id <= head.entry);
+        self.unacked.extend(given);
         Ok(!fenced)
     }
 
@@ -256,7 +264,7 @@ impl OrderWriter {
             return Ok(Step::Fenced);
         }
         if self.head.epoch == epoch {
-            self.acknowledge().await?;
+            self.follow_up().await?;
             // An acknowledgement was lost, by a failover or on its way; or somebody was given
             // entries and has gone without applying them, and the group will not deliver them again.
             let backlog = self.stream.backlog(self.partition).await?;
@@ -313,10 +321,11 @@ impl OrderWriter {
                 }
             }
             up_to = id;
-            self.unacked.push(id);
+            self.given.push(id);
         }
         if !self.are_known(repeats).await? {
             items.clear();
+            self.given.clear();
         }
         Ok((items, up_to))
     }
@@ -328,34 +337,32 @@ impl OrderWriter {
             items,
             up_to,
         };
-        match self.admissions.apply(&batch).await? {
+        let (applied, told) = both(self.admissions.apply(&batch), self.tell()).await;
+        let told = self.told(told);
+        match applied? {
             Applied::Committed {
                 verdicts,
                 head,
                 due,
             } => {
                 self.head = head;
+                self.unacked.append(&mut self.given);
+                self.due = due;
                 self.meters.batches.add(1);
                 self.judge(&batch.items, &verdicts);
+                told?;
                 self.unload_distrusted().await?;
-                self.acknowledge().await?;
-                self.schedule(&due).await;
+                if self.ahead.is_empty() {
+                    self.follow_up().await?;
+                }
                 Ok(Step::Applied(verdicts.len()))
             }
             Applied::Stale(head) if head.fence != self.head.fence => Ok(Step::Fenced),
             Applied::Stale(_) => {
                 self.start_over();
                 self.unacked.clear();
+                self.given.clear();
                 Ok(Step::Idle)
-            }
-        }
-    }
-
-    /// Notes when the orders are due. If that fails the sweep finds them.
-    async fn schedule(&self, due: &[(OrderId, Timestamp)]) {
-        for chunk in due.chunks(SCHEDULE_MAX) {
-            if let Err(fault) = self.delays.schedule(chunk).await {
-                tracing::warn!(fault = fault.chain(), "left to the sweep");
             }
         }
     }
@@ -393,18 +400,6 @@ impl OrderWriter {
             self.loader.unload(voucher).await?;
             self.wanted.request(voucher);
             self.distrusted.remove(&voucher);
-        }
-        Ok(())
-    }
-
-    async fn acknowledge(&mut self) -> Result<(), Fault> {
-        let PartitionHead { epoch, applied, .. } = self.head;
-        while !self.unacked.is_empty() {
-            let count = self.unacked.len().min(ACK_MAX);
-            self.stream
-                .ack(self.partition, epoch, &self.unacked[..count], applied)
-                .await?;
-            self.unacked.drain(..count);
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ impl OrderWriter {
             if !self.are_known(pending).await? {
                 return Ok(settled);
             }
-            self.acknowledge().await?;
+            self.follow_up().await?;
         }
     }
 

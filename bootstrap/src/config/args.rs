@@ -305,7 +305,7 @@ pub(crate) struct WorkerArgs {
           value_parser = value_parser!(u32).range(1..=512))]
     pub(crate) writer_read_max: u32,
     /// Decisions after which a transaction of the ledger is full (1 to 512)
-    #[arg(long, env = "SECKILL_WRITER_BATCH", value_name = "COUNT", default_value = "200",
+    #[arg(long, env = "SECKILL_WRITER_BATCH", value_name = "COUNT", default_value = "500",
           value_parser = value_parser!(u32).range(1..=512))]
     pub(crate) writer_batch: u32,
     /// How long a read of the stream waits for something new, in milliseconds (10 to 60000)

@@ -145,6 +145,9 @@ impl Shift<'_> {
                 trim_at = clock.monotonic() + TRIM_EVERY;
             }
         }
+        if let Err(fault) = writer.follow_up().await {
+            tracing::debug!(fault = fault.chain(), "left to whoever takes over");
+        }
         Duration::ZERO
     }
 

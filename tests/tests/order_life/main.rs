@@ -1,6 +1,7 @@
 //! The life of an order after the grant, as the use cases live it: over the in-memory adapters,
 //! whose clock moves only when everybody waits.
 
+mod backlog;
 mod behind;
 mod cut_off;
 mod drive;

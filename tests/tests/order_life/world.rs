@@ -402,8 +402,13 @@ impl World {
 
     /// An order writer beside the one at work, whose batches are of one decision.
     pub(crate) fn slow_writer(&self, consumer: &str) -> OrderWriter {
+        self.small_writer(consumer, 1)
+    }
+
+    /// An order writer beside the one at work, with batches of so many decisions.
+    pub(crate) fn small_writer(&self, consumer: &str, batch_min: usize) -> OrderWriter {
         let settings = WriterSettings {
-            batch_min: 1,
+            batch_min,
             block: SECOND,
             ..WriterSettings::default()
         };
