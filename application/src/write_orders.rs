@@ -184,7 +184,11 @@ impl OrderWriter {
     /// Looks where the ledger is. `false` if another writer has taken over.
     async fn refresh(&mut self) -> Result<bool, Fault> {
         let head = self.admissions.head(self.partition).await?;
-        let (fenced, moved) = (head.fence != self.head.fence, head.epoch != self.head.epoch);
+        if head.fence != self.head.fence {
+            // It keeps its own: a step that came nevertheless would write under the other's.
+            return Ok(false);
+        }
+        let moved = head.epoch != self.head.epoch;
         self.head = head;
         if moved {
             self.unacked.clear();
@@ -193,7 +197,7 @@ impl OrderWriter {
         // A commit whose answer was lost has settled them.
         let given = self.given.drain(..).filter(|id| *id <= head.entry);
         self.unacked.extend(given);
-        Ok(!fenced)
+        Ok(true)
     }
 
     /// Whether anything was read.

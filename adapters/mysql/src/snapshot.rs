@@ -28,10 +28,9 @@ const WAITING: &str = "SELECT id, user_id, quantity, ticket, idempotency_key FRO
      WHERE voucher_id = ? AND status = 'waiting' ORDER BY ticket";
 const KEYS: &str = "SELECT id, user_id, quantity, ticket, idempotency_key FROM orders \
      WHERE voucher_id = ? AND idempotency_key IS NOT NULL";
-/// What is parked, oldest first, and whether the order it is about is in the ledger.
-const PARKED: &str = "SELECT p.payload, p.unheld_units, \
-       EXISTS (SELECT 1 FROM orders o WHERE o.id = p.order_id) AS is_order \
-     FROM parked_messages p WHERE p.voucher_id = ? AND p.state = 'parked' ORDER BY p.id";
+/// What is parked, oldest first, and whose the order it is about is in the ledger.
+const PARKED: &str = "SELECT p.payload, p.units, p.unheld_units, o.user_id \
+     FROM parked_messages p LEFT JOIN orders o ON o.id = p.order_id WHERE p.voucher_id = ? AND p.state = 'parked' ORDER BY p.id";
 
 /// Everything the gate needs about a sale.
 pub(crate) async fn sale(store: &Store, voucher: VoucherId) -> Result<Option<SaleSnapshot>, Fault> {

@@ -1,10 +1,12 @@
 //! `AdmissionLedger::apply`: what cannot be applied is put aside, counted, and blocks nobody.
 
 use seckill_application::ports::{
-    AdmissionBatch, BatchItem, EntryId, ParkReason, ParkedReply, Taken, Unreadable, Verdict,
+    AdmissionBatch, BatchItem, EntryId, ParkReason, ParkedReply, SaleSnapshot, Taken, Unreadable,
+    Verdict,
 };
 use seckill_domain::{
-    AdjustmentId, Claim, Decision, OrderStatus, RejectReason, Voucher, VoucherId,
+    AdjustmentId, Claim, Decision, GateUpdate, OrderId, OrderStatus, RejectReason, Voucher,
+    VoucherId,
 };
 
 use super::desk::{Desk, claim, joining, terms};
@@ -17,6 +19,7 @@ promises! { ledger_parking over dyn LedgerHarness:
     an_unreadable_entry_is_parked_and_the_rest_goes_on,
     several_unreadable_entries_are_parked_each,
     what_an_entry_of_the_gate_names_is_parked_with_its_units,
+    what_names_an_order_that_has_its_units_takes_none,
     what_somebody_elses_entry_names_counts_for_nothing,
     an_order_is_queued_while_any_message_about_it_is_parked,
     another_order_under_a_known_id_is_parked_with_its_units,
@@ -191,6 +194,44 @@ async fn what_an_entry_of_the_gate_names_is_parked_with_its_units(harness: &dyn 
     assert_eq!(reply, ParkedReply::Settled);
     assert_eq!(desk.status(&named).await, OrderStatus::PendingPayment);
     assert_eq!(desk.tally(voucher.id).await.parked, 0);
+}
+
+/// A process that remembers a grant offers it while the ledger writes it down, and what comes of that
+/// cannot be read.
+async fn what_names_an_order_that_has_its_units_takes_none(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(5, 2).await;
+    let live = desk.granted(&voucher, 1, 2).await;
+    let mut batch = desk.batch(desk.partition_of(voucher.id), Vec::new()).await;
+    let first = batch.head.applied.next();
+    let last = first;
+    batch.up_to.counter = 701;
+    batch.items = vec![naming(&live, batch.up_to, Some(Taken { first, last }))];
+    let parked = Verdict::Parked(ParkReason::Unreadable);
+    assert_eq!(desk.commit(&batch).await, [parked]);
+    let tally = desk.tally(voucher.id).await;
+    assert_eq!((tally.stock, tally.parked), (3, 0));
+    let held = |snapshot: &SaleSnapshot| -> Vec<OrderId> {
+        let holders = snapshot.chunks.iter().flat_map(|chunk| &chunk.holders);
+        holders.map(|holder| holder.held.order).collect()
+    };
+    assert_eq!(held(&desk.snapshot(voucher.id).await), [live.order]);
+    let version = desk.cancel(&live).await;
+    let snapshot = desk.snapshot(voucher.id).await;
+    assert_eq!((held(&snapshot), snapshot.sale.free), (vec![], 5));
+    let waiting = desk.ports.parked.list(true, None, 1).await.unwrap();
+    let reply = desk.ports.parked.discard(waiting.items[0].id, "seen").await;
+    assert_eq!(reply.unwrap(), ParkedReply::Settled);
+    assert_eq!(desk.stock(&voucher).await, 5);
+    assert_eq!(desk.snapshot(voucher.id).await.sale.free, 5);
+    let updates = desk
+        .ports
+        .updates
+        .after(voucher.id, version, 10)
+        .await
+        .unwrap();
+    let units: u32 = updates.iter().map(GateUpdate::units_returned).sum();
+    assert_eq!(units, 0, "they came back once");
 }
 
 async fn what_somebody_elses_entry_names_counts_for_nothing(harness: &dyn LedgerHarness) {

@@ -335,9 +335,22 @@ impl Settlement<'_> {
         self.park(item, ParkReason::UnknownVoucher, detail)
     }
 
+    /// Whether the order that a decision is about has its units in the ledger.
+    fn is_live(&self, decision: &Decision) -> bool {
+        let live = |claim: &Claim| {
+            let order = self.changes.order(self.book, claim.order);
+            self.is_sound(claim) && order.is_some_and(|order| order.status().is_live())
+        };
+        decision.claim().is_some_and(live)
+    }
+
     /// Takes the units of a decision out of the stock, as far as there are any. Returns how many, and
-    /// how many there was no stock for: all of a voucher that is not there.
+    /// how many there was no stock for: all of a voucher that is not there. An order that has its
+    /// units takes none.
     fn set_aside(&mut self, decision: &Decision) -> (u32, u32) {
+        if self.is_live(decision) {
+            return (0, 0);
+        }
         let taken = decision.units_taken();
         let voucher = self.changes.voucher_mut(self.book, decision.voucher());
         voucher.map_or((0, taken), |voucher| {

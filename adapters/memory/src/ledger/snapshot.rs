@@ -24,13 +24,21 @@ pub(super) fn of(book: &Book, voucher: VoucherId, partition: PartitionId) -> Opt
     let unheld: u32 = parked().map(ParkedRow::unheld).sum();
     let settled: HashSet<BuyerId> = all.seats.iter().map(|seat| seat.buyer).collect();
     // Oldest first: the newest message about an order decides.
-    for decision in parked().filter_map(ParkedRow::decision) {
+    for row in parked() {
+        let Some(decision) = row.decision() else {
+            continue;
+        };
+        // What an order that has its units already has come to since, the ledger knows.
+        let takes_nothing = |claim: &Claim| {
+            let order = book.orders.get(&claim.order);
+            row.held() + row.unheld() == 0 && order.is_some_and(|it| it.buyer == claim.buyer)
+        };
         match decision {
+            Decision::Granted(claim) | Decision::Promoted(claim) if takes_nothing(claim) => {}
             Decision::Granted(claim) => hold(&mut all, claim, PlaceAtFirst::Granted),
             Decision::Promoted(claim) => hold(&mut all, claim, PlaceAtFirst::Waitlisted),
             Decision::Joined { claim, ticket } => {
-                // What its order has come to since, the ledger knows; and whoever waits there has no
-                // other place.
+                // The same; and whoever waits there has no other place.
                 let is_known = book.orders.contains_key(&claim.order);
                 if !is_known && !settled.contains(&claim.buyer) {
                     wait(&mut all, claim, *ticket);

@@ -20,11 +20,17 @@ pub(super) fn with(all: LoadChunk, rows: &[MySqlRow]) -> Result<LoadChunk, Troub
     }
     let mut sale = Sale::of(all);
     for row in rows {
+        let known: Option<u64> = get(row, "user_id")?;
+        let took = get::<u32>(row, "units")? + get::<u32>(row, "unheld_units")?;
+        // What an order that has its units already has come to since, the ledger knows.
+        let takes_nothing = |claim: &Claim| took == 0 && known == Some(claim.buyer.get());
         match wire::read_decision(get(row, "payload")?)? {
+            Some(Decision::Granted(claim) | Decision::Promoted(claim)) if takes_nothing(&claim) => {
+            }
             Some(Decision::Granted(claim)) => sale.hold(claim, PlaceAtFirst::Granted),
             Some(Decision::Promoted(claim)) => sale.hold(claim, PlaceAtFirst::Waitlisted),
-            // What its order has come to since, the ledger knows.
-            Some(Decision::Joined { claim, ticket }) if !get::<bool>(row, "is_order")? => {
+            // The same.
+            Some(Decision::Joined { claim, ticket }) if known.is_none() => {
                 sale.wait(claim, ticket);
             }
             Some(Decision::Left { claim, .. } | Decision::Lost(claim)) => sale.leave(&claim),

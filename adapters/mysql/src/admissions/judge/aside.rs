@@ -46,8 +46,15 @@ impl Judge<'_> {
         Ok(self.put_aside(place, decision, reason, payload))
     }
 
+    /// Whether the order that a decision is about has its units in the ledger.
+    fn is_live(&self, decision: &Decision) -> bool {
+        let live =
+            |claim| self.is_sound(claim) && self.status(claim).is_some_and(|it| it.is_live());
+        decision.claim().is_some_and(live)
+    }
+
     /// Parks a decision. What it took is taken out of the stock, as far as there is any; of a voucher
-    /// that is not there, once it is.
+    /// that is not there, once it is. An order that has its units takes none.
     fn put_aside(
         &mut self,
         (sequence, entry): Place,
@@ -57,6 +64,9 @@ impl Judge<'_> {
     ) -> Verdict {
         let voucher = decision.voucher();
         let (mut units, mut unheld) = (0, decision.units_taken());
+        if self.is_live(decision) {
+            unheld = 0;
+        }
         if let Some(sale) = self.known.sales.get_mut(&voucher) {
             units = sale.stock.min(unheld.into());
             unheld = 0;
