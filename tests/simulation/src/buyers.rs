@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill_application::ports::Clock as _;
+use seckill_application::ports::{Clock as _, PaymentOutcome};
 use seckill_application::{
     CancelReply, HearReply, LeavePlace, PayReply, PaymentNotice, Purchase, PurchaseRequest,
 };
@@ -74,8 +74,9 @@ impl Buyer {
         match self.site.nature.dice.below(100) {
             0..50 => self.buy().await,
             50..60 => self.pay().await,
-            60..68 => self.pay_at_last().await,
-            68..80 => self.cancel().await,
+            60..68 => self.at_last(true).await,
+            68..77 => self.cancel().await,
+            77..80 => self.at_last(false).await,
             80..86 => self.leave().await,
             86..92 => self.look().await,
             _ => self.money_moves().await,
@@ -142,6 +143,9 @@ impl Buyer {
             key: wish.key.as_ref().map(|key| key.parse().expect("a key")),
         };
         note!(site.nature.trace, "b{} asks for {wish:?}", self.id);
+        if site.watch.is_shut(wish.voucher).is_some() {
+            site.nature.coverage.saw(Seen::AskedWhileShut);
+        }
         let asked = site.ask(site.any_process(), |node| async move {
             node.purchase.run(request).await
         });
@@ -176,8 +180,8 @@ impl Buyer {
             .expect("a payment")
     }
 
-    /// Pays at the very end of the payment window.
-    async fn pay_at_last(&mut self) {
+    /// Pays at the very end of the payment window, or gives up then; or a moment too late.
+    async fn at_last(&mut self, pays: bool) {
         let Some((order, _)) = self.any_order() else {
             return;
         };
@@ -187,8 +191,15 @@ impl Buyer {
             let early = nature.dice.millis(0..=8);
             let left = nature.clock.now().until(end);
             nature.sleep(left.saturating_sub(early)).await;
+            if nature.clock.now() >= end {
+                nature.coverage.saw(Seen::TooLate);
+            }
         }
-        self.pay_for(order).await;
+        if pays {
+            self.pay_for(order).await;
+        } else {
+            self.cancel_it(order).await;
+        }
     }
 
     async fn pay(&mut self) {
@@ -199,6 +210,7 @@ impl Buyer {
 
     async fn pay_for(&mut self, order: OrderId) {
         let (site, buyer, payment) = (self.site.clone(), self.id, self.next_payment());
+        site.promises.pays(&payment, site.nature.clock.now(), None);
         for _ in 0..2 {
             let payment = payment.clone();
             let asked = site.ask(site.any_process(), move |node| async move {
@@ -219,10 +231,14 @@ impl Buyer {
     }
 
     async fn cancel(&mut self) {
-        let Some((order, _)) = self.any_order() else {
-            return;
-        };
+        if let Some((order, _)) = self.any_order() {
+            self.cancel_it(order).await;
+        }
+    }
+
+    async fn cancel_it(&mut self, order: OrderId) {
         let (site, buyer) = (self.site.clone(), self.id);
+        site.promises.cancels(order, site.nature.clock.now());
         let asked = site.ask(site.any_process(), move |node| async move {
             node.cancel.run(order, buyer).await
         });
@@ -277,6 +293,22 @@ impl Buyer {
         }
     }
 
+    /// So much money, or now and then another amount.
+    fn some_money(&self, minor: u64) -> Money {
+        let dice = &self.site.nature.dice;
+        let currency = |code: &str| code.parse().expect("a currency");
+        let (minor, code) = match dice.below(8) {
+            0 => (minor / 2, "CNY"),
+            1 => (minor + 1, "CNY"),
+            2 => (minor, "USD"),
+            _ => (minor, "CNY"),
+        };
+        Money {
+            minor,
+            currency: currency(code),
+        }
+    }
+
     /// The provider says that money came, perhaps for an order that is long over; it says so until
     /// it is answered.
     async fn money_moves(&mut self) {
@@ -284,22 +316,24 @@ impl Buyer {
             return;
         };
         let (site, payment) = (self.site.clone(), self.next_payment());
-        let minor = PRICE_MINOR * u64::from(quantity);
+        let amount = self.some_money(PRICE_MINOR * u64::from(quantity));
         let notice = PaymentNotice {
             payment: payment.clone(),
             order,
-            amount: Money {
-                minor,
-                currency: "CNY".parse().expect("a currency"),
-            },
+            amount,
         };
+        let when = site.nature.clock.now();
+        site.promises.pays(&payment, when, Some(amount));
         for _ in 0..4 {
             let notice = notice.clone();
             let asked = site.ask(site.any_process(), move |node| async move {
-                node.hear.run(&notice).await
+                node.hear_of(notice).await
             });
             if let Ok((_, Ok(HearReply::Settled(outcome)))) = asked.await {
                 note!(site.nature.trace, "money for {order}: {outcome:?}");
+                if outcome == PaymentOutcome::RefundedWrongAmount {
+                    site.nature.coverage.saw(Seen::WrongAmount);
+                }
                 let outcome = Outcome::from(outcome);
                 if outcome == Outcome::Refunded {
                     site.nature.coverage.saw(Seen::LateMoney);

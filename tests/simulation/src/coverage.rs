@@ -48,6 +48,8 @@ seen! {
     Rejection "rejection";
     /// A message was parked.
     Parked "parked message";
+    /// Units of a grant were parked.
+    ParkedUnits "units parked";
     /// A parked message was settled.
     ParkedSettled "parked message settled";
     /// A sale was loaded into the gate again.
@@ -68,6 +70,12 @@ seen! {
     Refund "refund";
     /// Money came too late and was sent back.
     LateMoney "late money refunded";
+    /// Money came that was not what its order costs.
+    WrongAmount "wrong amount refunded";
+    /// Somebody paid or gave up at the end of a payment window or after it.
+    TooLate "paid or given up too late";
+    /// Somebody asked a sale that was paused or over.
+    AskedWhileShut "purchase of a sale that is shut";
     /// A place on a waitlist was given up.
     Left "place given up";
     /// A key was used again.
@@ -108,6 +116,8 @@ seen! {
     Garbage "unreadable entry planted";
     /// What stood in a stream and cannot be read was parked.
     Unreadable "unreadable entry parked";
+    /// The message of a grant was made unreadable.
+    Spoilt "message of a grant spoilt";
     /// A decision that no sale took part in was put into a stream.
     Forgery "forged decision planted";
     /// A message was removed before the ledger had it.

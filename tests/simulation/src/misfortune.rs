@@ -44,6 +44,8 @@ pub enum Kind {
     Garbage,
     /// A decision stands in a stream that the ledger cannot apply.
     Forgery,
+    /// The message of a grant cannot be read, but for what it decided.
+    Spoilt,
     /// A message is removed from a stream.
     MessageGone,
     /// The gate forgets a holder.
@@ -56,7 +58,7 @@ pub enum Kind {
     DelaysLost,
 }
 
-const ALL: [Kind; 18] = [
+const ALL: [Kind; 19] = [
     Kind::Storm,
     Kind::Crash,
     Kind::Stall,
@@ -70,6 +72,7 @@ const ALL: [Kind; 18] = [
     Kind::Clock,
     Kind::Garbage,
     Kind::Forgery,
+    Kind::Spoilt,
     Kind::MessageGone,
     Kind::HolderGone,
     Kind::ReleaseMissed,
@@ -86,7 +89,11 @@ pub fn lot(dice: &Dice) -> Vec<Kind> {
     let mut lot: Vec<Kind> = ALL.into_iter().filter(|_| dice.chance(share)).collect();
     if lot.contains(&Kind::Failover) {
         // Numbers are given twice after a failover; what tells the two apart is the message itself.
-        lot.retain(|kind| *kind != Kind::MessageGone);
+        lot.retain(|kind| !matches!(kind, Kind::MessageGone | Kind::Spoilt));
+    }
+    if lot.contains(&Kind::Spoilt) {
+        // Of two entries in a row that are gone or cannot be read, nobody knows which number is whose.
+        lot.retain(|kind| !matches!(kind, Kind::Garbage | Kind::MessageGone));
     }
     lot
 }

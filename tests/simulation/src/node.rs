@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use seckill_application::ports::{Clock, HotPath, LeaseOwner, LedgerPorts};
 use seckill_application::{
-    AdjustStock, CancelOrder, DraftVoucher, ExpireOrders, GateUpkeep, HearPayment, LoadSale,
-    Meters, PayOrder, PublishEvents, PurchaseVoucher, ReadBalance, ReadOrders, Reconcile,
-    RecoverPartition, RefundOrder, RelayUpdates, RememberedAnswers, RetireSales, SendRefunds,
-    SettleParked, SteerSale, WaitlistPlace, WantedSales,
+    AdjustStock, CancelOrder, DraftVoucher, ExpireOrders, Fault, GateUpkeep, HearPayment,
+    HearReply, LoadSale, Meters, PayOrder, PaymentNotice, PublishEvents, PurchaseVoucher,
+    ReadBalance, ReadOrders, Reconcile, RecoverPartition, RefundOrder, RelayUpdates,
+    RememberedAnswers, RetireSales, SendRefunds, SettleParked, SteerSale, WaitlistPlace,
+    WantedSales,
 };
 use seckill_decorators::{BatchSettings, BatchedGate, SoldOutGate, SoldOutSettings};
 use seckill_domain::Partitions;
 
-use crate::bug;
+use crate::bug::{self, Bug};
 use crate::executor::Group;
 use crate::faulty;
 use crate::link::{Link, Nature, Store};
@@ -23,6 +24,7 @@ use crate::watch::Watch;
 /// The use cases of one life of a process, and the ports under them.
 #[expect(missing_docs, reason = "each use case says what it is")]
 pub struct Node {
+    bug: Option<Bug>,
     pub watch: Arc<Watch>,
     pub nature: Nature,
     pub group: Group,
@@ -103,6 +105,7 @@ impl Node {
         let steer = Arc::new(SteerSale::new(hot, ledger, followed, load.clone(), time));
         let (time, answers) = (clock.clone(), remembered.clone());
         let orders = Arc::new(ReadOrders::new(hot, ledger, time, answers));
+        let paying = &bug::for_paying(bug, ledger.clone());
         let compared = bug::for_reconciling(bug, hot.clone(), ledger.clone());
         let balance = ReadBalance::new(&compared.0, &compared.1, clock.clone());
         let owner = |of: &str| LeaseOwner(format!("{}:{of}", group.0));
@@ -114,10 +117,10 @@ impl Node {
                 wanted.clone(),
                 remembered.clone(),
             ),
-            pay: PayOrder::new(ledger, payments.clone(), orders.clone(), clock.clone()),
-            cancel: CancelOrder::new(hot, ledger, orders.clone(), relay.clone(), clock.clone()),
+            pay: PayOrder::new(paying, payments.clone(), orders.clone(), clock.clone()),
+            cancel: CancelOrder::new(hot, paying, orders.clone(), relay.clone(), clock.clone()),
             refund: RefundOrder::new(ledger, relay.clone(), clock.clone()),
-            hear: HearPayment::new(ledger, orders.clone(), clock.clone()),
+            hear: HearPayment::new(paying, orders.clone(), clock.clone()),
             send_refunds: SendRefunds::new(ledger, payments),
             place: WaitlistPlace::new(hot, ledger, clock.clone(), wanted.clone()),
             expire: ExpireOrders::new(hot, ledger, relay.clone(), meters.clone()),
@@ -137,6 +140,7 @@ impl Node {
                 partitions,
                 owner("reconcile"),
             ),
+            bug,
             watch: watch.clone(),
             nature: nature.clone(),
             group,
@@ -154,6 +158,14 @@ impl Node {
             meters,
             clock,
         }
+    }
+}
+
+impl Node {
+    /// Hears of a payment.
+    pub async fn hear_of(&self, notice: PaymentNotice) -> Result<HearReply, Fault> {
+        let notice = bug::notice(self.bug, &self.ledger, notice).await?;
+        self.hear.run(&notice).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use seckill_application::Purchase;
 use seckill_application::ports::PaymentOutcome;
-use seckill_domain::{BuyerId, OrderId, OrderStatus, PaymentId, VoucherId};
+use seckill_domain::{BuyerId, Money, OrderId, OrderStatus, PaymentId, Timestamp, VoucherId};
 
 use crate::executor::Group;
 
@@ -55,6 +55,12 @@ pub struct Told {
     pub ends: Vec<(OrderId, OrderStatus)>,
     /// What the provider was told became of a payment.
     pub payments: BTreeMap<PaymentId, BTreeSet<(OrderId, Outcome)>>,
+    /// When each payment was first spoken of, by its buyer or the provider.
+    pub pays: BTreeMap<PaymentId, Timestamp>,
+    /// How much came, by what the provider says.
+    pub notices: BTreeMap<PaymentId, Money>,
+    /// When an order was first asked to be given up.
+    pub cancels: BTreeMap<OrderId, Timestamp>,
 }
 
 /// What the provider was told.
@@ -151,6 +157,20 @@ impl Promises {
             .entry(payment.clone())
             .or_default()
             .insert((order, outcome));
+    }
+
+    /// Somebody is about to speak of a payment; the provider says how much came.
+    pub fn pays(&self, payment: &PaymentId, when: Timestamp, came: Option<Money>) {
+        let mut told = self.told();
+        told.pays.entry(payment.clone()).or_insert(when);
+        if let Some(came) = came {
+            told.notices.insert(payment.clone(), came);
+        }
+    }
+
+    /// Somebody is about to give an order up.
+    pub fn cancels(&self, order: OrderId, when: Timestamp) {
+        self.told().cancels.entry(order).or_insert(when);
     }
 
     /// Excuses every promise that meets a condition.

@@ -135,6 +135,21 @@ impl Stores {
         found
     }
 
+    /// What is decided by entries of one decision each that the ledger has not applied, in a stream
+    /// of which all can be read.
+    pub fn alone(&self, partition: PartitionId) -> Vec<Decision> {
+        let PartitionHead { epoch, entry, .. } = self.head(partition);
+        let stream = &self.hot.stream;
+        let read = now(stream.read_after(partition, epoch, entry, ENTRIES_MAX));
+        let StreamReply::Entries(read) = read else {
+            return Vec::new();
+        };
+        let entries: Result<Vec<Entry>, _> = read.into_iter().map(|it| it.body).collect();
+        let entries = entries.unwrap_or_default().into_iter();
+        let alone = entries.filter(|entry| entry.decisions.len() == 1);
+        alone.flat_map(|it| self.unknown(partition, it)).collect()
+    }
+
     /// What of an entry the ledger has not applied.
     fn unknown(&self, partition: PartitionId, entry: Entry) -> Vec<Decision> {
         let mut sequence = entry.first;

@@ -1,6 +1,8 @@
 //! Looks over the shoulder of every process: counts what happens, and keeps what only a god can
 //! know.
 
+mod news;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +12,9 @@ use seckill_application::ports::{
     AdmissionBatch, Admitted, Applied, BatchItem, Clock as _, EntryId, EpochBegun, Report,
     StreamReply, Verdict,
 };
-use seckill_domain::{Admission, Attempt, Decision, Epoch, Order, OrderId, PartitionId, VoucherId};
+use seckill_domain::{
+    Admission, Attempt, Decision, Epoch, EventId, EventKind, Order, OrderId, PartitionId, VoucherId,
+};
 
 use crate::coverage::Seen;
 use crate::executor::Group;
@@ -45,6 +49,14 @@ struct State {
     refused: Option<String>,
     /// What reconciliation mended.
     mended: Option<String>,
+    /// Something new that a sale decided while it was shut.
+    sold_shut: Option<String>,
+    /// Orders whose messages were spoilt.
+    spoilt: BTreeMap<OrderId, VoucherId>,
+    /// Events that somebody was told of.
+    told: BTreeSet<EventId>,
+    /// The last of them that says what a sale does.
+    steered: BTreeMap<VoucherId, (EventId, EventKind)>,
 }
 
 impl Watch {
@@ -103,7 +115,8 @@ impl Watch {
 
     /// Whether a decision about the order was ever lost with hot data.
     pub fn is_at_risk(&self, order: OrderId) -> bool {
-        self.state().losses.has(order, None)
+        let lost = self.state().losses.has(order, None);
+        lost || self.is_lost_unread(order)
     }
 
     /// Whether that decision about the order was ever lost with hot data.
@@ -226,6 +239,9 @@ impl Watch {
             );
             if let Admission::Granted { order } | Admission::Waitlisted { order, .. } = admission {
                 let when = self.nature.clock.monotonic();
+                if self.decided(*order).is_none() {
+                    self.first_decided(voucher, admission);
+                }
                 let mut state = self.state();
                 state.decided.entry(*order).or_insert(when);
                 if attempt.key.is_some() {

@@ -43,6 +43,8 @@ pub enum LedgerGuard {
     Stock,
     /// A buyer has one place on a waitlist at most.
     OnePlace,
+    /// What the gate took for a message that is parked leaves the stock.
+    Aside,
 }
 
 /// The ledger in memory. Clones are handles on the same ledger. Its clock is the clock it was given.

@@ -352,6 +352,9 @@ impl Settlement<'_> {
             return (0, 0);
         }
         let taken = decision.units_taken();
+        if self.lacks(LedgerGuard::Aside) {
+            return (0, 0);
+        }
         let voucher = self.changes.voucher_mut(self.book, decision.voucher());
         voucher.map_or((0, taken), |voucher| {
             let units = taken.min(voucher.stock_units);

@@ -9,7 +9,8 @@ use seckill_application::ports::{
 };
 use seckill_application::{Effect, Fault};
 use seckill_domain::{
-    AdjustmentId, Admission, Attempt, BuyerId, GateChange, GateUpdate, Held, OrderId, VoucherId,
+    AdjustmentId, Admission, Attempt, BuyerId, GateChange, GateUpdate, Held, OrderId, SaleStatus,
+    VoucherId,
 };
 use seckill_memory::MemoryHotPath;
 
@@ -74,6 +75,40 @@ hand_on!(PurchaseGate for Repeating {
         let changes = update.changes.clone();
         let next = GateUpdate { version: next, changes, ..*update };
         self.inner.follow(&next).await
+    }
+});
+
+/// Takes a pause for a resumption.
+pub(super) struct Restless {
+    pub(super) inner: Arc<dyn PurchaseGate>,
+}
+
+hand_on!(PurchaseGate for Restless {
+    admit(voucher: VoucherId, attempts: &[Attempt]) -> Admitted;
+    promote(voucher: VoucherId) -> bool;
+    leave(voucher: VoucherId, buyer: BuyerId) -> LeaveReply;
+    withdraw(voucher: VoucherId, units: u32, adjustment: AdjustmentId) -> WithdrawReply;
+    place(voucher: VoucherId, buyer: BuyerId) -> PlaceReply;
+    find_order(order: OrderId) -> Option<GateOrder>;
+    has_decided(order: OrderId) -> bool;
+    facts(vouchers: &[VoucherId]) -> Vec<Option<SaleFacts>>;
+    tally(voucher: VoucherId, after: EntryId) -> Option<GateTally>;
+    claimants(voucher: VoucherId, buyers: &[BuyerId]) -> Option<Vec<Claimant>>;
+    holders(voucher: VoucherId, cursor: u64) -> Option<HoldersPage>;
+    waiters(voucher: VoucherId, cursor: u64) -> Option<WaitersPage>;
+    retire(voucher: VoucherId) -> bool;
+    ping() -> ();
+} but {
+    async fn follow(&self, update: &GateUpdate) -> Result<FollowReply, Fault> {
+        let mut update = update.clone();
+        for change in &mut update.changes {
+            if let GateChange::SetTerms(terms) = change
+                && terms.status == SaleStatus::Paused
+            {
+                terms.status = SaleStatus::Published;
+            }
+        }
+        self.inner.follow(&update).await
     }
 });
 

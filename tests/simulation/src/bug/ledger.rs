@@ -15,6 +15,7 @@ use seckill_domain::{
     Voucher, VoucherId,
 };
 
+use super::unit::Careless;
 use super::{Bug, hand_on};
 
 /// Applies batches from anybody, wherever they go on from.
@@ -109,6 +110,9 @@ hand_on!(Ledger for Sloppy {
         let (inner, ledger, bug) = (unit, self.inner.clone(), self.bug);
         Ok(match bug {
             Bug::ExpiryUnconditional | Bug::NoSweep => Box::new(Expiring { inner, ledger, bug }),
+            Bug::NothingWritten | Bug::HalfRefunds | Bug::NoWindow => {
+                Box::new(Careless { inner, bug })
+            }
             _ => inner,
         })
     }

@@ -9,11 +9,13 @@ mod gate;
 mod ledger;
 mod reconcile;
 mod stream;
+mod unit;
 
 use std::fmt;
 use std::sync::Arc;
 
 use seckill_application::ports::{HotPath, LedgerPorts};
+use seckill_application::{Fault, PaymentNotice};
 use seckill_domain::invariants::InvariantId;
 use seckill_memory::{HotGuard, LedgerGuard};
 
@@ -30,6 +32,15 @@ macro_rules! rule {
     };
     (NoFalseRepair) => {
         Rule::NoFalseRepair
+    };
+    (Told) => {
+        Rule::Told
+    };
+    (WholeMoney) => {
+        Rule::WholeMoney
+    };
+    (Shut) => {
+        Rule::Shut
     };
     ($promise:ident) => {
         Rule::Promise(InvariantId::$promise)
@@ -120,6 +131,27 @@ bugs! {
     /// Only the delay queue ends payment windows.
     NoSweep "no expiry sweep"
         "the ledger is swept for orders that are overdue" [Drains];
+    /// What happens to an order is not written down.
+    NothingWritten "changes without events"
+        "an event is written in the transaction that makes it true" [Told];
+    /// Events are published, and nobody is told.
+    NobodyTold "published before it is told"
+        "an event counts as published once it was told" [Told];
+    /// Whatever comes is taken for what the order costs.
+    AnyAmount "any amount pays"
+        "an order is paid by what it costs, and not by less" [WholeMoney];
+    /// Half of the money goes back.
+    HalfRefunds "half refunds"
+        "money goes back whole" [WholeMoney];
+    /// Orders are paid and given up by a clock that stands still.
+    NoWindow "no end of the payment window"
+        "an order is paid or given up before its window ends, swept or not" [PaidXorExpired];
+    /// A sale that is paused sells as if it were not.
+    PauseIgnored "a pause that the gate ignores"
+        "a sale that is shut decides nothing new" [Shut Drains];
+    /// Units of a grant that cannot be applied are nobody's.
+    ParkedForgotten "parked units that nobody counts"
+        "the units of a message that is parked leave the stock" [Conservation];
 }
 
 impl fmt::Display for Bug {
@@ -141,6 +173,7 @@ impl Bug {
             Self::NoStockCondition => Some(LedgerGuard::Stock),
             Self::NoLimit => Some(LedgerGuard::Limit),
             Self::SecondPlace => Some(LedgerGuard::OnePlace),
+            Self::ParkedForgotten => Some(LedgerGuard::Aside),
             _ => None,
         }
     }
@@ -159,6 +192,10 @@ pub(crate) fn hot(bug: Option<Bug>, stores: &Stores) -> HotPath {
                 memory: stores.memory.clone(),
                 unchecked: bug == Bug::ReleaseUnchecked,
             });
+        }
+        Bug::PauseIgnored => {
+            let inner = hot.gate.clone();
+            hot.gate = Arc::new(gate::Restless { inner });
         }
         Bug::AckBeforeCommit | Bug::NoTakeOver => {
             let inner = hot.stream.clone();
@@ -186,7 +223,9 @@ pub(crate) fn ledger(bug: Option<Bug>, stores: &Stores) -> LedgerPorts {
             bug @ (Bug::ExpiryUnconditional
             | Bug::HoldersForgotten
             | Bug::KeysForgotten
-            | Bug::NoSweep),
+            | Bug::NoSweep
+            | Bug::NothingWritten
+            | Bug::HalfRefunds),
         ) => {
             let inner = ledger.ledger.clone();
             ledger.ledger = Arc::new(ledger::Sloppy { inner, bug });
@@ -204,6 +243,9 @@ pub(crate) fn in_process(bug: Option<Bug>, mut hot: HotPath) -> HotPath {
             order_ids: hot.order_ids.clone(),
         });
     }
+    if bug == Some(Bug::NobodyTold) {
+        hot.notifier = Arc::new(unit::Mute);
+    }
     hot
 }
 
@@ -219,6 +261,31 @@ pub(crate) fn for_loading(bug: Option<Bug>, mut ledger: LedgerPorts) -> LedgerPo
         });
     }
     ledger
+}
+
+/// The ledger as whoever pays an order or gives it up sees it.
+pub(crate) fn for_paying(bug: Option<Bug>, mut ledger: LedgerPorts) -> LedgerPorts {
+    if bug == Some(Bug::NoWindow) {
+        ledger.ledger = Arc::new(ledger::Sloppy {
+            inner: ledger.ledger.clone(),
+            bug: Bug::NoWindow,
+        });
+    }
+    ledger
+}
+
+/// What the provider says, as a process hears it.
+pub(crate) async fn notice(
+    bug: Option<Bug>,
+    ledger: &LedgerPorts,
+    mut notice: PaymentNotice,
+) -> Result<PaymentNotice, Fault> {
+    if bug == Some(Bug::AnyAmount)
+        && let Some(order) = ledger.ledger.order(notice.order).await?
+    {
+        notice.amount = order.amount;
+    }
+    Ok(notice)
 }
 
 /// The stores as reconciliation sees them.

@@ -154,9 +154,12 @@ faulty!(DelayQueue as "delay_queue" {
     complete(orders: &[OrderId]) -> () { orders = orders.to_vec() } (&orders);
 } extra {});
 
-faulty!(Notifier as "notifier" {
-    notify(events: &[Event]) -> ();
-} late {} extra {});
+faulty!(Notifier as "notifier" {} late {} extra {
+    async fn notify(&self, events: &[Event]) -> Result<(), Fault> {
+        let watch = |(): &(), _| self.watch.told(events);
+        self.link.watched("notifier.notify", None, self.inner.notify(events), watch).await
+    }
+});
 
 faulty!(NoticeFeed as "notice_feed" {
     follow(order: OrderId) -> Box<dyn Following>;

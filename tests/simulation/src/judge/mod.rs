@@ -1,5 +1,7 @@
 //! Judges what there is by what was promised: at every quiet moment, and when all is at rest.
 
+mod events;
+mod money;
 mod orders;
 mod rest;
 mod units;
@@ -27,6 +29,12 @@ pub enum Rule {
     NoFalseAlarm,
     /// Reconciliation mends nothing where nothing was lost.
     NoFalseRepair,
+    /// What happens is written down, and told.
+    Told,
+    /// Money pays all of an order, or goes back whole.
+    WholeMoney,
+    /// A sale that is paused or over decides nothing new.
+    Shut,
     /// Nothing panics.
     NoPanic,
 }
@@ -37,6 +45,9 @@ impl fmt::Display for Rule {
             Self::Promise(promise) => promise.fmt(f),
             Self::HealthyGate => f.write_str("a healthy gate is never refused"),
             Self::NoFalseRepair => f.write_str("no repair without a loss"),
+            Self::Told => f.write_str("what happens is told"),
+            Self::WholeMoney => f.write_str("no part of the money pays or goes back"),
+            Self::Shut => f.write_str("a sale that is shut sells nothing"),
             Self::NoPanic => f.write_str("nothing panics"),
             Self::NoFalseAlarm => f.write_str("no rebuild without a loss"),
         }
@@ -60,10 +71,12 @@ impl fmt::Display for Violation {
 
 /// Ends a judgement.
 pub(crate) fn broken<T>(promise: InvariantId, how: impl Into<String>) -> Result<T, Violation> {
-    Err(Violation {
-        rule: Rule::Promise(promise),
-        how: how.into(),
-    })
+    against(Rule::Promise(promise), how)
+}
+
+fn against<T>(rule: Rule, how: impl Into<String>) -> Result<T, Violation> {
+    let how = how.into();
+    Err(Violation { rule, how })
 }
 
 /// Judges one site.
@@ -98,7 +111,8 @@ impl Judge {
     fn is_sound(&self) -> bool {
         let refused = self.site.watch.refusals() != self.refusals.load(Ordering::Relaxed);
         let damaged = self.damaged.load(Ordering::Relaxed);
-        self.rested.load(Ordering::Relaxed) && !damaged && !refused
+        let sound = self.rested.load(Ordering::Relaxed) && !damaged && !refused;
+        sound && !self.site.watch.has_spoilt()
     }
 
     /// What must hold at every moment. Looks only if anything may have moved.
@@ -112,6 +126,7 @@ impl Judge {
                 units::conserved(&self.site, &voucher)?;
             }
         }
+        self.site.watch.sold_while_shut()?;
         if !self.damaged.load(Ordering::Relaxed) {
             self.site.watch.unprovoked()?;
         }
@@ -120,12 +135,14 @@ impl Judge {
 
     /// What must hold when all is at rest.
     pub fn at_rest(&self) -> Result<(), Violation> {
-        let orders = self.orders();
-        for voucher in self.vouchers() {
-            units::in_ledger(&self.site, &voucher)?;
-            waitlist::fair(&self.site, &voucher, &orders)?;
+        let (vouchers, orders) = (self.vouchers(), self.orders());
+        for voucher in &vouchers {
+            units::in_ledger(&self.site, voucher)?;
+            waitlist::fair(&self.site, voucher, &orders)?;
         }
         orders::judge(&self.site, &orders)?;
+        money::judge(&self.site, &orders)?;
+        events::judge(&self.site, &vouchers, &orders)?;
         self.site.watch.is_at_rest();
         self.refusals
             .store(self.site.watch.refusals(), Ordering::Relaxed);

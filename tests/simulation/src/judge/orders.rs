@@ -8,7 +8,7 @@ use seckill_domain::{BuyerId, EventId, EventKind, Order, OrderId, OrderStatus, V
 use super::waitlist::EVENTS_MAX;
 use super::{Violation, broken};
 use crate::losses::Lost;
-use crate::promises::{Outcome, Told};
+use crate::promises::Told;
 use crate::site::{FORGED, Site};
 use crate::stores::now;
 
@@ -21,8 +21,7 @@ pub(super) fn judge(site: &Site, orders: &[Order]) -> Result<(), Violation> {
     nothing_lost(site, orders)?;
     ends_stay(site, &told, &by_id)?;
     same_request(site, &told, &by_id)?;
-    nothing_unasked(site, &told, orders)?;
-    money(site, &told, &by_id)
+    nothing_unasked(site, &told, orders)
 }
 
 /// I5 and I6, as the events tell an order's life.
@@ -191,40 +190,4 @@ fn nothing_unasked(site: &Site, told: &Told, orders: &[Order]) -> Result<(), Vio
         }
     }
     Ok(())
-}
-
-/// I6: money pays one order, or goes back.
-fn money(site: &Site, told: &Told, orders: &BTreeMap<OrderId, &Order>) -> Result<(), Violation> {
-    let refunds = now(site.stores.ledger.money.refunds(None, 100)).items;
-    let sent = site.stores.provider.refunds();
-    for (payment, outcomes) in &told.payments {
-        if outcomes.len() > 1 {
-            let how = format!("of payment {payment} was told {outcomes:?}");
-            return broken(InvariantId::PaidXorExpired, how);
-        }
-        let Some((order, outcome)) = outcomes.first() else {
-            continue;
-        };
-        let back = refunds.iter().any(|it| it.payment == *payment);
-        let status = orders.get(order).map(|order| order.status());
-        let fits = match (outcome, status) {
-            (Outcome::Paid, Some(OrderStatus::Paid)) => !back,
-            (Outcome::Paid, status) => back && status == Some(OrderStatus::Refunded),
-            (Outcome::Refunded, _) => back,
-        };
-        if !fits {
-            let how = format!("payment {payment} of order {order}: {outcome:?}, {status:?}");
-            return broken(InvariantId::PaidXorExpired, how);
-        }
-    }
-    match refunds
-        .iter()
-        .find(|it| !sent.iter().any(|sent| sent.id == it.id))
-    {
-        None => Ok(()),
-        Some(refund) => {
-            let how = format!("the provider was not told of {refund:?}");
-            broken(InvariantId::Drains, how)
-        }
-    }
 }

@@ -6,6 +6,7 @@ use seckill_domain::invariants::{self, InvariantId, Tally};
 use seckill_domain::{BuyerId, GateVersion, Order, OrderId, OrderStatus, Voucher};
 
 use super::{Violation, broken};
+use crate::coverage::Seen;
 use crate::site::Site;
 use crate::stores::now;
 
@@ -80,6 +81,8 @@ pub(super) fn conserved(site: &Site, voucher: &Voucher) -> Result<(), Violation>
         awaiting_payment: i64::from(ledger.awaiting_payment),
         paid: i64::from(ledger.paid),
     };
+    let coverage = &site.nature.coverage;
+    coverage.add(Seen::ParkedUnits, u64::from(tally.parked > 0));
     if !invariants::conserved(&tally) {
         return broken(
             InvariantId::Conservation,

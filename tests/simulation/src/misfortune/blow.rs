@@ -45,6 +45,7 @@ impl Blow {
             Kind::Clock => self.clock(),
             Kind::Garbage => self.garbage(),
             Kind::Forgery => self.forgery(),
+            Kind::Spoilt => self.spoil_message(),
             Kind::MessageGone => self.lose_message(),
             Kind::HolderGone => self.lose_holder(),
             Kind::ReleaseMissed => self.miss_release(),
@@ -278,6 +279,22 @@ impl Blow {
         let memory = &self.site.stores.memory;
         let planted = memory.plant_decisions(partition, vec![Decision::Granted(claim)]);
         self.saw_if(planted, Seen::Forgery);
+    }
+
+    /// The ledger has to put it aside, with its units.
+    fn spoil_message(&self) {
+        let stores = &self.site.stores;
+        let alone = stores.partitions.all().flat_map(|it| stores.alone(it));
+        let granted = |it: &Decision| matches!(it, Decision::Granted(_));
+        let claims = alone.filter(granted);
+        let claims: Vec<Claim> = claims.filter_map(|it| it.claim().cloned()).collect();
+        if let Some(claim) = self.dice().pick(&claims) {
+            note!(self.site.nature.trace, "the message of {claim:?} is spoilt");
+            self.site.watch.spoils(claim);
+            let memory = &stores.memory;
+            let spoilt = memory.spoil_message(claim.voucher, claim.order, true);
+            self.saw_if(spoilt, Seen::Spoilt);
+        }
     }
 
     fn lose_message(&self) {
