@@ -1,7 +1,7 @@
 //! What cannot be applied is put aside, with the units that it took.
 
 use seckill_application::ports::{EntryId, ParkReason, Taken, Unreadable, Verdict};
-use seckill_domain::Decision;
+use seckill_domain::{Decision, OrderStatus};
 
 use super::super::plan::{Park, add};
 use super::{Judge, Place};
@@ -49,7 +49,7 @@ impl Judge<'_> {
     /// Whether the order that a decision is about has its units in the ledger.
     fn is_live(&self, decision: &Decision) -> bool {
         let live =
-            |claim| self.is_sound(claim) && self.status(claim).is_some_and(|it| it.is_live());
+            |claim| self.is_sound(claim) && self.status(claim).is_some_and(OrderStatus::is_live);
         decision.claim().is_some_and(live)
     }
 
