@@ -50,6 +50,9 @@ impl Reconcile {
             }
             _ => 0,
         };
+        if balance.stock_drift != 0 {
+            load_what_is_not_released(&mut wrong);
+        }
         let terms_differ = look.terms_differ && self.has_other_terms(voucher, &balance).await?;
         let (differences, claims_differ) = self.repair(voucher, wrong, scope).await?;
         let found = VoucherFinding {
@@ -188,6 +191,15 @@ impl Reconcile {
         let released: HashSet<OrderId> = released.into_iter().collect();
         wrong.retain(|it| !is_kept(it) || !released.contains(&it.claim.order));
         Ok(())
+    }
+}
+
+/// The ledger has ended these orders and its stock is off: it may not have their units back. A load
+/// has the gate let go of them as well, and gives it what the ledger has; released one by one, they
+/// would be given to whoever waits, and the ledger would refuse him.
+fn load_what_is_not_released(wrong: &mut [Wrong]) {
+    for it in wrong {
+        it.by_load |= it.kind == DifferenceKind::NotReleased;
     }
 }
 

@@ -167,7 +167,7 @@ fn in_words(report: &Report) -> String {
         }
     }
     lines.push(format!(
-        "report {}: {} vouchers, {} differences, {} repairs{}",
+        "report {}: {} vouchers, {} findings, {} repairs{}",
         report.id,
         report.vouchers.len(),
         report.findings(),

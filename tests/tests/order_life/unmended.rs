@@ -1,7 +1,7 @@
 //! What reconciliation tells of and cannot mend, or cannot claim to have mended.
 
 use seckill_application::ports::DifferenceKind;
-use seckill_domain::OrderStatus;
+use seckill_domain::{Held, OrderStatus};
 
 use crate::reconcile::{assert_one, finding, held, kinds};
 use crate::world::{Offer, World, buyer};
@@ -43,6 +43,43 @@ fn a_ledger_that_contradicts_itself_is_told_of_and_left() {
         assert!(finding(&world).holds);
         world.assert_sound(voucher);
     }
+}
+
+/// An order that somebody has ended by hand: its unit is nobody's. Released, it would go to whoever
+/// waits, whom the ledger would have to send away.
+#[test]
+fn units_that_the_ledger_does_not_have_are_handed_on_to_nobody() {
+    let world = World::new();
+    let voucher = world.sale(Offer::of(1).waitlist(5));
+    let ended = world.bought(voucher, 1, 1);
+    world.run(world.cancel.run(ended, buyer(1))).unwrap();
+    world.settle();
+    let back = Held {
+        order: ended,
+        quantity: 1,
+        promoted: false,
+    };
+    assert!(world.store.plant_holder(voucher, buyer(1), back));
+    assert!(world.store.shift_free(voucher, -1));
+    assert!(world.book.shift_stock(voucher, -1));
+    let waits = world.waiting(voucher, 2, 1);
+    let found = finding(&world);
+    assert_one(&found, DifferenceKind::NotReleased, ended, true);
+    assert_eq!((found.stock_drift, found.holds), (-1, false));
+    world.settle();
+    assert_eq!(held(&world, voucher, 1), [], "the gate follows the ledger");
+    for _ in 0..2 {
+        let found = finding(&world);
+        assert_eq!((kinds(&found), found.stock_drift), (vec![], -1));
+        world.settle();
+        assert_eq!(world.free(voucher), 0);
+        assert_eq!(world.status(waits), OrderStatus::Waiting);
+    }
+    assert!(world.book.shift_stock(voucher, 1));
+    assert!(finding(&world).asks_for_load());
+    world.settle();
+    assert_eq!(world.status(waits), OrderStatus::PendingPayment);
+    world.assert_sound(voucher);
 }
 
 /// Somebody makes the gate forget him again and again.

@@ -93,9 +93,10 @@ const DIGITS_MAX: usize = 20;
 /// `Last-Event-ID` it begins with what happened since then instead. Then come, as they happen,
 /// `status` (a new status), `promoted` (the waitlist gave you units: `pending_payment`) and
 /// `refund_recorded` (money for the order goes back). Each `id` is the event's number; browsers send
-/// the last one when they reconnect, so that what happened meanwhile arrives once. A number beyond
-/// the order's newest event was seen by nobody, and is answered with a `snapshot`. A comment every
-/// few seconds says that the stream is still there. It ends after some minutes, and when the service stops: come again.
+/// the last one when they reconnect, so that what happened meanwhile arrives once. What the
+/// snapshot shows already is not told again. A number beyond the order's newest event was seen by
+/// nobody, and is answered with a `snapshot`. A comment every few seconds says that the stream is
+/// still there. It ends after some minutes, and when the service stops: come again.
 #[utoipa::path(get, path = "/v1/orders/{order_id}/events", operation_id = "followOrder", tag = "orders",
     params(OrderParam, LastSeenHeader),
     responses((status = 200, description = "Events, for as long as both sides stay.", body = String,
