@@ -66,7 +66,7 @@ async fn closed_sales_are_looked_at_too(site: Site) {
     assert!(ran.out.contains(&said), "{ran:?}");
     let ran = site.run(&["reconcile", "--full"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.out.contains("1 vouchers, 0 differences"), "{ran:?}");
+    assert!(ran.out.contains("1 vouchers, 0 findings"), "{ran:?}");
 }
 
 /// Of several at once one works, and the others say so; what cannot be compared is refused.
