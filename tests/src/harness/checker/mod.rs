@@ -159,11 +159,12 @@ async fn at_rest(ledger: &Ledger, vouchers: &[VoucherId]) {
     let begun = Instant::now();
     for voucher in vouchers {
         while begun.elapsed() < QUIET_WITHIN {
-            let held = ledger.held(*voucher).await;
+            // The gate first: what is not pending there by now is in the ledger, with its events.
             let at_the_gate = match &gate {
                 Some(gate) => gate.facts(*voucher).await,
                 None => break,
             };
+            let held = ledger.held(*voucher).await;
             let sound = at_the_gate.map_or(held.retired, |facts| facts.pending.is_empty());
             if sound && held.untold == Untold::default() {
                 break;
