@@ -246,6 +246,7 @@ impl LoadSale {
                 return Ok(false);
             }
         }
+        self.recover.complete(&mut survivors.grants);
         let (holders, seats) = survivors.in_order();
         for chunk in holders.chunks(LOAD_CHUNK_MAX) {
             if !self.append(load, chunk, &[]).await? {

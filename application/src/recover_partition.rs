@@ -4,7 +4,7 @@ mod remains;
 
 use std::sync::Arc;
 
-use seckill_domain::{Continuity, Epoch, PartitionId, Sequence};
+use seckill_domain::{Claim, Continuity, Epoch, PartitionId, Sequence};
 
 use crate::ports::{
     AdmissionLedger, AdmissionStream, EpochBegun, GateLoader, HotPath, Ledger, LedgerPorts,
@@ -41,6 +41,14 @@ impl RecoverPartition {
             ledger: ledger.ledger.clone(),
             remembered,
             meters,
+        }
+    }
+
+    /// Gives grants that the gate still holds the keys that they were asked for with, as far as this
+    /// process remembers: the gate keeps keys elsewhere, and may have lost them alone.
+    pub(crate) fn complete(&self, grants: &mut [Claim]) {
+        for claim in grants {
+            self.remembered.complete(claim);
         }
     }
 

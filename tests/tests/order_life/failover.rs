@@ -200,6 +200,27 @@ fn a_grant_that_was_told_by_a_replay_is_remembered() {
     world.assert_sound(voucher);
 }
 
+/// Or the same request, asked again after the next load, is a second order.
+#[test]
+fn a_grant_that_only_the_gate_holds_keeps_the_key_that_its_process_remembers() {
+    let world = World::that_remembers(LOST_MAX);
+    let voucher = world.sale(Offer::of(10).limit(2));
+    let order = unwritten(&world, &world.purchase, keyed(voucher));
+    assert!(world.store.delete(Piece::Keys(voucher)));
+    assert!(world.store.delete(Piece::Stream(PARTITION)));
+    assert!(world.store.delete(Piece::Meta(PARTITION)));
+    world.settle();
+    assert_eq!(world.order(order).key, keyed(voucher).key);
+    world.store.wipe();
+    world.settle();
+    let again = world.run(world.purchase.run(keyed(voucher))).unwrap();
+    let Purchase::Granted { order: same, .. } = again else {
+        panic!("{again:?}");
+    };
+    assert_eq!(same, order);
+    world.assert_sound(voucher);
+}
+
 /// The acknowledgement is lost, and so is whoever would send it again.
 #[test]
 fn what_is_applied_is_acknowledged_by_the_next_writer() {
