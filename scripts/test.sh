@@ -3,8 +3,8 @@
 # missing (as root, or through sudo) and starts a Docker daemon if none answers.
 #
 #   scripts/test.sh             everything
-#   scripts/test.sh --suites    only what runs on real servers: contracts, acceptance and repairs
-#   scripts/test.sh --contracts only contracts and acceptance
+#   scripts/test.sh --suites    only what runs on real servers: contracts, acceptance, punctual and repairs
+#   scripts/test.sh --contracts only contracts, acceptance and punctual
 #
 # SECKILL_TEST_STACK=local|containers|memory chooses the servers. Without it, and
 # without SECKILL_TEST_REDIS_URL and SECKILL_TEST_MYSQL_URL, they are local ones.
@@ -16,8 +16,8 @@ say() { echo "test: $*" >&2; }
 
 suites=()
 case "${1:-}" in
---suites) suites=(stack contract_mysql contract_redis acceptance repairs) ;;
---contracts) suites=(stack contract_mysql contract_redis acceptance) ;;
+--suites) suites=(stack contract_mysql contract_redis acceptance punctual repairs) ;;
+--contracts) suites=(stack contract_mysql contract_redis acceptance punctual) ;;
 esac
 [ ${#suites[@]} -eq 0 ] || shift
 

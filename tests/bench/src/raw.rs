@@ -202,8 +202,10 @@ fn call_words(hash: &str, attempts: u32) -> Vec<String> {
     words.push(keys.len().to_string());
     words.extend(keys);
     words.extend(["1", "1", "1000000000"].map(ToOwned::to_owned));
+    // With a digit in front, because it fills numbers up with zeros, and a gate that finds such a
+    // number among its holders takes them for damaged.
     for _ in 0..attempts {
-        words.extend(["__rand_int__", "__rand_int__", "1", "-"].map(ToOwned::to_owned));
+        words.extend(["1__rand_int__", "1__rand_int__", "1", "-"].map(ToOwned::to_owned));
     }
     words
 }
@@ -237,6 +239,11 @@ async fn run(
         .await?;
     let (took, own) = (begun.elapsed(), children_cpu().saturating_sub(own));
     let cpu = process_cpu(redis).saturating_sub(cpu);
+    // Refusals are counted like answers, and told there alone.
+    let refused = String::from_utf8_lossy(&output.stderr);
+    if let Some(first) = refused.lines().find(|line| line.contains("Error")) {
+        bail!("redis-benchmark was refused: {first}");
+    }
     let said = String::from_utf8_lossy(&output.stdout);
     let calls_per_s = calls_per_s(&said).with_context(|| format!("redis-benchmark said {said}"))?;
     let orders = f64::from(calls) * f64::from(shape.attempts);

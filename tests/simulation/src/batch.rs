@@ -8,9 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crate::bug::Bug;
-use crate::coverage::Coverage;
+use crate::coverage::{Coverage, Seen};
 use crate::judge::Violation;
 use crate::sim::{Outcome, Run};
+
+/// How often everything must have happened in [`SEEDS`] seeds.
+const TIMES_MIN: u64 = 50;
+/// How many run where nobody says how many.
+pub const SEEDS: u64 = 2_000;
+/// The least seeds that say anything about what is rare: it comes several times in one, and in most
+/// not at all.
+const TELLING: u64 = 500;
 
 /// The first of seeds that nobody has run yet, most likely.
 pub fn new_base() -> u64 {
@@ -91,6 +99,22 @@ impl Found {
         self.steps += outcome.steps;
         self.coverage.absorb(&outcome.coverage);
         self.failures.extend(outcome.violation.map(|it| (seed, it)));
+    }
+
+    /// What happened less often than it must for the seeds to say something: in 2,000 of them, 50
+    /// times. In fewer than 500, nothing can be said, and nothing is.
+    pub fn too_rare(&self) -> Vec<String> {
+        if self.ran < TELLING {
+            return Vec::new();
+        }
+        let least = TIMES_MIN * self.ran / SEEDS;
+        let times = |what: &Seen| self.coverage.times(*what);
+        let rare = Seen::ALL.iter().filter(|what| times(what) < least);
+        rare.map(|what| {
+            let (words, times) = (what.words(), times(what));
+            format!("\"{words}\" happened {times} times, and must {least} times")
+        })
+        .collect()
     }
 
     /// All traces in one number: another batch of these seeds has the same, on any machine.

@@ -4,16 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use seckill_simulation::batch::{Batch, Found, new_base};
+use seckill_simulation::batch::{Batch, Found, SEEDS, new_base};
 use seckill_simulation::coverage::Seen;
 
-/// How many seeds run unless `SECKILL_SIM_SEEDS` says otherwise.
-const SEEDS: u64 = 2_000;
-/// How often everything must have happened in so many.
-const TIMES_MIN: u64 = 50;
-/// The least seeds that say anything about what is rare: it comes several times in one, and in most
-/// not at all.
-const TELLING: u64 = 500;
 /// How many seeds run twice.
 const TWICE: u64 = 120;
 const REGRESSIONS: &str = include_str!("../regressions.txt");
@@ -53,19 +46,22 @@ fn new_seeds_hold_and_everything_happens_in_them() {
     let found = Batch::of(base, count).go();
     println!("{}", found.coverage);
     assert_holds(&found);
-    if count < TELLING {
-        println!("too few seeds to say that everything happens in them");
-        return;
-    }
-    for what in Seen::ALL {
-        let times = found.coverage.times(*what);
-        let least = TIMES_MIN * count / SEEDS;
-        assert!(
-            times >= least,
-            "{} happened {times} times, not {least}",
-            what.words()
-        );
-    }
+    assert_eq!(found.too_rare(), Vec::<String>::new());
+}
+
+#[test]
+fn what_never_happened_is_told() {
+    let nothing = |ran| Found {
+        ran,
+        ..Found::default()
+    };
+    let told = nothing(SEEDS).too_rare();
+    assert_eq!(told.len(), Seen::ALL.len());
+    assert!(
+        told.contains(&"\"promotion\" happened 0 times, and must 50 times".to_owned()),
+        "{told:?}"
+    );
+    assert_eq!(nothing(100).too_rare(), Vec::<String>::new(), "too few");
 }
 
 /// Each line of the list: the seed, and the test that holds what it once found.

@@ -27,6 +27,7 @@ mod proxy;
 mod records;
 mod shop;
 mod site;
+mod stamp;
 mod token;
 mod wait;
 

@@ -1,6 +1,6 @@
 //! Following an order: server-sent events.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId};
 use seckill_tests::harness::{
@@ -19,7 +19,6 @@ on_every_stack!(
 on_own_stores!(
     an_order_is_followed_from_the_queue_on,
     another_process_raises_the_event,
-    streams_go_on_and_end,
 );
 
 /// News come at once, and not with the next look for missed ones.
@@ -240,42 +239,4 @@ async fn another_process_raises_the_event(site: Site) {
     there.pay(theirs, next, "p-1").await.assert_status(200);
     soon(waiting.until("paid")).await;
     drop(worker);
-}
-
-async fn streams_go_on_and_end(site: Site) {
-    go_on_and_end(&site).await;
-}
-
-#[tokio::test]
-async fn streams_go_on_and_end_in_memory() {
-    go_on_and_end(&Site::memory(PROGRAM)).await;
-}
-
-/// Fifty streams without news say that they are there; then the process stops, at once, and ends
-/// each of them as it should be.
-async fn go_on_and_end(site: &Site) {
-    let process = site.start().await;
-    let shop = process.shop();
-    let voucher = shop.sell(&Offer::of(50)).await;
-    let mut followers = Vec::new();
-    for who in buyers(50) {
-        let order = shop.buy_settled(voucher, who).await;
-        let mut follower = shop.follow(order, who).await;
-        let first = snapshot(&mut follower, order).await;
-        assert_eq!(first.status(), "pending_payment");
-        followers.push(follower);
-    }
-    let begun = Instant::now();
-    for follower in &mut followers {
-        follower.heartbeat().await;
-    }
-    let heard = begun.elapsed();
-    assert!(heard < Duration::from_secs(15), "after {heard:?}");
-    let ((status, took), rest) = futures::join!(
-        process.stop(),
-        futures::future::join_all(followers.into_iter().map(Follower::rest))
-    );
-    assert_eq!(status.code(), Some(0), "{status}");
-    assert!(took < Duration::from_secs(3), "{took:?}");
-    assert!(rest.iter().all(Vec::is_empty), "{rest:?}");
 }

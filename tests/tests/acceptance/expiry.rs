@@ -1,30 +1,22 @@
-//! Payment windows end: on time, whoever finds it out, and never for somebody who has paid.
+//! Payment windows end, whoever finds it out, and never for somebody who has paid. That they end on
+//! time is in `punctual`.
 
 use std::time::Duration;
 
-use seckill_domain::{BuyerId, OrderId, OrderStatus};
-use seckill_tests::harness::{Offer, Process, Reply, Shop, Site, audit, buyers, crowd, eventually};
+use seckill_domain::{BuyerId, OrderId};
+use seckill_tests::harness::{Offer, Reply, Shop, Site, audit, buyers, crowd, eventually};
 use seckill_tests::matrix::Row;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::{PROGRAM, on_own_servers, on_own_stores};
 
-on_own_stores!(
-    orders_expire_on_time_by_both,
-    orders_expire_on_time_by_the_delay_queue,
-    orders_expire_on_time_by_the_sweep,
-    paying_and_expiring_at_once,
-);
+on_own_stores!(paying_and_expiring_at_once);
 on_own_servers!(orders_expire_by_the_delay_queue_alone_after_a_loss_of_everything);
 
-/// An order may look unpaid for so long after its window has ended.
-const EXPIRED_WITHIN: Duration = Duration::from_secs(2);
-/// Later than that it was not slow, but not there.
-const FOUND_WITHIN: Duration = Duration::from_secs(10);
 /// How many pay at the very end of their windows: 300, or for a long run, for example, 10000.
 const PAIRS: &str = "SECKILL_TEST_PAIRS";
-/// So many of them at a time.
+/// So many of them at a time, and in a long run five times as many.
 const AT_ONCE: usize = 100;
 
 fn expires_at(order: &Reply) -> OffsetDateTime {
@@ -34,18 +26,6 @@ fn expires_at(order: &Reply) -> OffsetDateTime {
 async fn sleep_until(at: OffsetDateTime) {
     let left = at - OffsetDateTime::now_utc();
     tokio::time::sleep(left.try_into().unwrap_or_default()).await;
-}
-
-async fn orders_expire_on_time_by_both(site: Site) {
-    on_time(&site.with("SECKILL_EXPIRY", "both").start().await).await;
-}
-
-async fn orders_expire_on_time_by_the_delay_queue(site: Site) {
-    on_time(&site.with("SECKILL_EXPIRY", "queue").start().await).await;
-}
-
-async fn orders_expire_on_time_by_the_sweep(site: Site) {
-    on_time(&site.with("SECKILL_EXPIRY", "sweep").start().await).await;
 }
 
 /// The queue is lost with everything else, and somebody has put something else in its place: whoever
@@ -79,63 +59,6 @@ async fn orders_expire_by_the_delay_queue_alone_after_a_loss_of_everything(site:
     verdict.assert_holds();
 }
 
-#[tokio::test]
-async fn orders_expire_on_time_in_memory() {
-    for finder in ["both", "queue", "sweep"] {
-        let site = Site::memory(PROGRAM).with("SECKILL_EXPIRY", finder);
-        on_time(&site.start().await).await;
-    }
-}
-
-/// A machine that does many other things at the same time may need another try.
-async fn on_time(process: &Process) {
-    let mut most = Vec::new();
-    for _ in 0..3 {
-        most.push(latest_expiry(&process.shop()).await);
-        eprintln!("expired at most {most:?} late");
-        if most.last() < Some(&EXPIRED_WITHIN) {
-            return;
-        }
-    }
-    panic!("at most {EXPIRED_WITHIN:?} late, not {most:?}");
-}
-
-/// Forty orders, two windows: each ends by itself and not before its time, and its unit is free.
-/// Returns how late the last one did.
-async fn latest_expiry(shop: &Shop) -> Duration {
-    let (short, long) = (
-        shop.sell(&Offer::of(20).payment_window_s(1)).await,
-        shop.sell(&Offer::of(20).payment_window_s(2)).await,
-    );
-    let people = buyers(40)
-        .into_iter()
-        .zip([short, long].into_iter().cycle());
-    let late = crowd(people.collect(), 40, async |(who, voucher)| {
-        let order = shop.buy_settled(voucher, who).await;
-        let due = expires_at(&shop.order(order, who).await);
-        sleep_until(due).await;
-        loop {
-            let seen = shop.order(order, who).await;
-            let late = OffsetDateTime::now_utc() - due;
-            if seen.order_status() != OrderStatus::PendingPayment {
-                assert_eq!(seen.word("status"), "expired");
-                assert_eq!(expires_at(&seen), due, "nothing moves it");
-                return Duration::try_from(late).expect("not before its time");
-            }
-            assert!(late < FOUND_WITHIN, "{late} late: {}", seen.text);
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    })
-    .await;
-    for voucher in [short, long] {
-        let tally = shop.balanced(voucher).await.tally;
-        assert_eq!((tally.free, tally.awaiting_payment), (20, 0));
-    }
-    let verdict = audit(shop, shop.history(), &[short, long], None).await;
-    verdict.assert_holds();
-    late.into_iter().max().expect("forty")
-}
-
 async fn paying_and_expiring_at_once(site: Site) {
     let mut row = Row::begin();
     let raced = race_with_the_end(&site).await;
@@ -165,15 +88,16 @@ async fn race_with_the_end(site: &Site) -> Vec<Race> {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{PAIRS}={text}")),
         Err(_) => 300,
     };
+    let at_once = (pairs / 10).clamp(AT_ONCE, 5 * AT_ONCE);
     let process = site.start().await;
     let shop = process.shop();
     let units = u32::try_from(pairs).expect("not that many");
     let voucher = shop.sell(&Offer::of(units).payment_window_s(2)).await;
     let mut told = Vec::new();
-    for wave in buyers(pairs).chunks(AT_ONCE) {
+    for wave in buyers(pairs).chunks(at_once) {
         let turns = wave.iter().copied().zip(0_i64..).collect();
         told.extend(
-            crowd(turns, AT_ONCE, async |(who, turn)| {
+            crowd(turns, at_once, async |(who, turn)| {
                 let order = shop.buy(voucher, who).await.expect_granted();
                 (order, who, pay_at_the_end(&shop, order, who, turn).await)
             })

@@ -60,28 +60,20 @@ macro_rules! on_every_stack {
 /// Stamps scenarios into tests with stores of their own on the shared servers.
 macro_rules! on_own_stores {
     ($($scenario:ident),+ $(,)?) => {
-        mod servers_own_stores {
-            $(#[tokio::test]
-            async fn $scenario() {
-                if let Some(site) = seckill_tests::harness::Site::shared(crate::PROGRAM).await {
-                    super::$scenario(site).await;
-                }
-            })+
-        }
+        seckill_tests::stamp!(
+            servers_own_stores, seckill_tests::harness::Site::shared(crate::PROGRAM);
+            $($scenario),+
+        );
     };
 }
 
 /// Stamps scenarios into tests with servers of their own.
 macro_rules! on_own_servers {
     ($($scenario:ident),+ $(,)?) => {
-        mod own_servers {
-            $(#[tokio::test]
-            async fn $scenario() {
-                if let Some(site) = seckill_tests::harness::Site::private(crate::PROGRAM).await {
-                    super::$scenario(site).await;
-                }
-            })+
-        }
+        seckill_tests::stamp!(
+            own_servers, seckill_tests::harness::Site::private(crate::PROGRAM);
+            $($scenario),+
+        );
     };
 }
 
