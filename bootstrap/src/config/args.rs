@@ -211,9 +211,10 @@ pub(crate) struct HttpArgs {
     #[arg(long, env = "SECKILL_CONNECTIONS_MAX", value_name = "COUNT", default_value = "10000",
           value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections_max: u32,
-    /// Most requests worked on at once; beyond it 503 (1 to 1000000)
-    #[arg(long, env = "SECKILL_REQUESTS_MAX", value_name = "COUNT", default_value = "4096",
-          value_parser = value_parser!(u32).range(1..=1_000_000))]
+    /// Most requests worked on at once; beyond it 503; 0 stands for 512 per core, 1024 at least
+    /// (0 to 1000000)
+    #[arg(long, env = "SECKILL_REQUESTS_MAX", value_name = "COUNT", default_value = "0",
+          value_parser = value_parser!(u32).range(0..=1_000_000))]
     pub(crate) requests_max: u32,
     /// Purchases of one buyer per second; beyond it 429
     #[arg(

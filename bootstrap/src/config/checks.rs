@@ -254,6 +254,16 @@ fn pem(key: &str) -> Result<String, BadSetting> {
     })
 }
 
+/// Requests that this many cores work on at once without letting them wait for long: with more, an
+/// overload makes everybody late before anybody is turned away.
+fn requests_by_cores(cores: usize) -> usize {
+    cores.saturating_mul(512).max(1_024)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl HttpArgs {
     fn settings(&self, payments: &PaymentArgs) -> HttpSettings {
         HttpSettings {
@@ -261,7 +271,10 @@ impl HttpArgs {
             request_deadline: Duration::from_millis(self.request_deadline_ms),
             header_timeout: Duration::from_millis(self.header_timeout_ms),
             connections_max: self.connections_max as usize,
-            in_flight_max: self.requests_max as usize,
+            in_flight_max: match self.requests_max {
+                0 => requests_by_cores(cores()),
+                count => count as usize,
+            },
             notice_tolerance: Duration::from_secs(payments.payments_tolerance_s),
             streams_max: self.streams_max as usize,
             streams_per_buyer_max: self.streams_per_buyer_max as usize,
@@ -349,5 +362,18 @@ impl LogArgs {
             filter,
             format: self.log_format,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::requests_by_cores;
+
+    #[test]
+    fn more_cores_work_on_more_requests() {
+        assert_eq!(
+            [1, 2, 3, 16].map(requests_by_cores),
+            [1_024, 1_024, 1_536, 8_192]
+        );
     }
 }

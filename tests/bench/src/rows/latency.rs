@@ -15,7 +15,7 @@ use crate::site::Told;
 const IDLE_PER_S: f64 = 100.0;
 const STEADY_PER_S: f64 = 2_000.0;
 const CONNECTIONS: usize = 256;
-/// More than the product works on at once (4,096), so that it is the product that has to turn
+/// More than the product works on at once (512 per core), so that it is the product that has to turn
 /// somebody away; fewer than the number from which on it does not keep connections.
 const MANY_CONNECTIONS: usize = 7_000;
 /// How often the positions of gate and ledger are looked at.

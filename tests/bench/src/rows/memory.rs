@@ -73,7 +73,8 @@ async fn until_trimmed(lab: &mut Lab) -> anyhow::Result<u64> {
 /// Memory of the process with open connections, and with a request under way on each: Redis is
 /// frozen meanwhile, so that none is answered.
 async fn in_flight(lab: &mut Lab, book: &mut Book) -> anyhow::Result<()> {
-    lab.renew(&[]).await?;
+    let all = CONNECTIONS.to_string();
+    lab.renew(&[("SECKILL_REQUESTS_MAX", &all)]).await?;
     let offer = lab.site.sell(PLENTY, 0).await?;
     lab.site.send_worker_away().await?;
     let requests = purchases(lab, &offer)?;
