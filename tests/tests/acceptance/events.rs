@@ -7,7 +7,7 @@ use seckill_tests::harness::{
     Call, Follower, News, Notice, Offer, Shop, Site, audit, buyer, buyers,
 };
 
-use crate::{PROGRAM, on_every_stack, on_own_stores};
+use crate::{on_every_stack, on_own_stores};
 
 on_every_stack!(
     an_order_is_followed_until_it_is_paid,
