@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use seckill_domain::{Decision, OrderId, PartitionId};
+use seckill_domain::{Decision, OrderId, PartitionId, VoucherId};
 
 /// Which decision about an order was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,8 @@ impl Span {
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     orders: BTreeMap<OrderId, Vec<(Lost, Span)>>,
+    /// Places that the ledger has, and the hot store has forgotten.
+    places: BTreeMap<OrderId, Vec<(VoucherId, Span)>>,
     partitions: BTreeMap<PartitionId, Vec<Span>>,
 }
 
@@ -68,6 +70,20 @@ impl Losses {
         if let Some(claim) = decision.claim() {
             let losses = self.orders.entry(claim.order).or_default();
             losses.push((Lost::of(decision), Span::from(when)));
+        }
+    }
+
+    /// A place that the ledger has is gone from the hot store.
+    pub(crate) fn of_place(&mut self, voucher: VoucherId, order: OrderId, when: Duration) {
+        let losses = self.places.entry(order).or_default();
+        losses.push((voucher, Span::from(when)));
+    }
+
+    /// A sale was loaded from the ledger: whoever waits has his place again.
+    pub(crate) fn loaded(&mut self, voucher: VoucherId, when: Duration) {
+        let places = self.places.values_mut().flatten();
+        for (_, span) in places.filter(|(of, _)| *of == voucher) {
+            span.end(when);
         }
     }
 
@@ -97,10 +113,11 @@ impl Losses {
         losses.any(|(lost, _)| kind.is_none_or(|kind| kind == *lost))
     }
 
-    /// Whether a decision about the order was lost at that moment.
+    /// Whether a decision about the order, or its place, was lost at that moment.
     pub(crate) fn has_order_at(&self, order: OrderId, when: Duration) -> bool {
         let mut losses = self.orders.get(&order).into_iter().flatten();
-        losses.any(|(_, span)| span.has(when))
+        let mut places = self.places.get(&order).into_iter().flatten();
+        losses.any(|(_, span)| span.has(when)) || places.any(|(_, span)| span.has(when))
     }
 
     /// Whether a partition had lost something by then, and was not at rest since.

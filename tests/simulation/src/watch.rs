@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use seckill_application::ports::{
-    AdmissionBatch, Admitted, Applied, BatchItem, Clock as _, EntryId, EpochBegun, Report,
+    AdmissionBatch, Admitted, Applied, BatchItem, Clock as _, EntryId, EpochBegun, Opened, Report,
     StreamReply, Verdict,
 };
 use seckill_domain::{
@@ -181,6 +181,20 @@ impl Watch {
             self.nature.coverage.add(Seen::DecisionsLost, lost as u64);
             let when = self.nature.clock.monotonic();
             self.state().losses.of_partition(partition, when);
+        }
+    }
+
+    /// A hot store that went back has forgotten the place of an order that waits in the ledger.
+    pub(crate) fn forgot_place(&self, order: &Order) {
+        let when = self.nature.clock.monotonic();
+        let losses = &mut self.state().losses;
+        losses.of_place(order.voucher, order.id, when);
+    }
+
+    pub(crate) fn opened(&self, voucher: VoucherId, reply: Opened) {
+        if reply == Opened::Opened {
+            let when = self.nature.clock.monotonic();
+            self.state().losses.loaded(voucher, when);
         }
     }
 

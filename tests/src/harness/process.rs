@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt as _;
 
 use super::call::{Call, Wire};
+use super::ledger::HeldWriters;
 use super::shop::Shop;
 use super::token::SECRET;
 use crate::stack;
@@ -19,6 +20,8 @@ const PORTS: std::ops::Range<u16> = 12_000..20_000;
 const READY_WITHIN: Duration = Duration::from_mins(1);
 /// How long a stop may take before the test fails anyway.
 const STOPPED_WITHIN: Duration = Duration::from_secs(40);
+/// How long writers are held up beyond a signal.
+const HELD_UP_FOR: Duration = Duration::from_millis(300);
 const ATTEMPTS: usize = 5;
 /// What the processes log: `debug`, or whatever else `SECKILL_LOG` takes.
 const LOG: &str = "SECKILL_TEST_LOG";
@@ -126,6 +129,16 @@ impl Process {
         let gone = async || self.ended().is_some();
         stack::until("the process has stopped", STOPPED_WITHIN, gone).await;
         (self.ended().expect("it has stopped"), begun.elapsed())
+    }
+
+    /// SIGTERM while the writers are held up, who go on a moment later: what was in flight before the
+    /// signal is in flight when it comes.
+    pub async fn stop_amid(&self, held: HeldWriters) -> (ExitStatus, Duration) {
+        let go_on = async {
+            tokio::time::sleep(HELD_UP_FOR).await;
+            held.release().await;
+        };
+        tokio::join!(self.stop(), go_on).0
     }
 
     /// SIGSTOP: connections stay open and nothing is answered.

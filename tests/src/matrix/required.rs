@@ -249,7 +249,7 @@ pub const ROWS: &[Required] = &[
             "repairs::crash::release::an_expiry_by_the_sweep",
             "repairs::crash::relay::a_relay_of_updates",
             "repairs::crash::release::servers::every_scene_of_this_room",
-            "order_life::telling::two_relays_at_once_publish_everything",
+            "order_life::telling::two_relays_at_once_tell_each_event_once",
         ],
         controls: &[
             "the_gate_version_makes_a_relay_repeatable",

@@ -118,8 +118,7 @@ async fn a_stopped_process_finishes_its_work(site: Site) {
     let held = site.ledger().await.hold_writers().await;
     until_in_flight(&process.shop(), voucher).await;
     row.struck("SIGTERM", site.gate().await.in_flight().await);
-    held.release().await;
-    let (status, took) = process.stop().await;
+    let (status, took) = process.stop_amid(held).await;
     assert_eq!(status.code(), Some(0), "{status}");
     assert!(took < Duration::from_secs(10), "{took:?}");
     load.stop().await;
@@ -157,8 +156,7 @@ async fn a_rolling_restart_fails_nobody(site: Site) {
             "SIGTERM of each process",
             site.gate().await.in_flight().await,
         );
-        held.release().await;
-        let (status, _) = old.stop().await;
+        let (status, _) = old.stop_amid(held).await;
         assert_eq!(status.code(), Some(0), "{status}");
     }
     let sold = load.granted();

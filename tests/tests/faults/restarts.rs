@@ -1,6 +1,6 @@
 //! Everything is replaced during a sale, in an orderly way (F31).
 
-use seckill_tests::harness::{Load, Process};
+use seckill_tests::harness::{HeldWriters, Load, Process};
 use seckill_tests::matrix::Row;
 
 use crate::scene::{Sale, Scene, held, sells};
@@ -20,12 +20,15 @@ async fn f31_every_component_is_restarted_in_turn() {
         load,
     } = scene.busy(20_000, 8).await;
     let servers = scene.site.servers();
-    in_flight(&scene, &mut row, "SIGTERM of Redis").await;
+    let hold = in_flight(&scene, &mut row, "SIGTERM of Redis").await;
     servers.redis.stop().await;
+    hold.release().await;
     servers.redis.start().await;
     sells(&load, 30).await;
-    in_flight(&scene, &mut row, "of the database").await;
+    let hold = in_flight(&scene, &mut row, "of the database").await;
     servers.mysql.stop().await;
+    // Its lock has gone with the database.
+    drop(hold);
     servers.mysql.start().await;
     sells(&load, 30).await;
     let mut running = vec![process, scene.start().await];
@@ -51,16 +54,16 @@ async fn replaced(
     let old = running.remove(0);
     let shops: Vec<_> = running.iter().chain([&next]).map(Process::shop).collect();
     load.aim_at(&shops);
-    in_flight(scene, row, "of each process").await;
-    let (status, _) = old.stop().await;
+    let hold = in_flight(scene, row, "of each process").await;
+    let (status, _) = old.stop_amid(hold).await;
     assert_eq!(status.code(), Some(0), "{status}");
     next
 }
 
-/// The fault strikes with orders in flight, and the writers go on.
-async fn in_flight(scene: &Scene, row: &mut Row, by: &str) {
+/// Orders in flight, which stay so until the writers are let go on.
+async fn in_flight(scene: &Scene, row: &mut Row, by: &str) -> HeldWriters {
     let ledger = scene.ledger().await;
     let held = scene.pile_up(&ledger, 10).await;
     row.struck(by, scene.in_flight().await);
-    held.release().await;
+    held
 }

@@ -63,8 +63,6 @@ faulty!(GateLoader as "gate_loader" {
     append_again(voucher: VoucherId, token: &LoadToken, holders: &[Claim], seats: &[Seat]) -> LoadStep
         { token = token.clone(), holders = holders.to_vec(), seats = seats.to_vec() }
         (voucher, &token, &holders, &seats);
-    open(voucher: VoucherId, token: &LoadToken, sale: &OpenSale, chunks: usize) -> Opened
-        { token = token.clone(), sale = *sale } (voucher, &token, &sale, chunks);
     abandon(voucher: VoucherId, token: &LoadToken) -> ()
         { token = token.clone() } (voucher, &token);
     unload(voucher: VoucherId) -> () {} (voucher);
@@ -73,6 +71,25 @@ faulty!(GateLoader as "gate_loader" {
     lose(voucher: VoucherId, claims: &[Claim]) -> Offered
         { claims = claims.to_vec() } (voucher, &claims);
 } extra {
+    async fn open(
+        &self,
+        voucher: VoucherId,
+        token: &LoadToken,
+        sale: &OpenSale,
+        chunks: usize,
+    ) -> Result<Opened, Fault> {
+        let (inner, watch) = (self.inner.clone(), self.watch.clone());
+        let (kept, of) = (token.clone(), *sale);
+        let late: Late = Box::new(move || Box::pin(async move {
+            if let Ok(reply) = inner.open(voucher, &kept, &of, chunks).await {
+                watch.opened(voucher, reply);
+            }
+        }));
+        let watch = |reply: &Opened, _| self.watch.opened(voucher, *reply);
+        let call = self.inner.open(voucher, token, sale, chunks);
+        self.link.watched("gate_loader.open", Some(late), call, watch).await
+    }
+
     async fn begin_epoch(
         &self,
         partition: PartitionId,

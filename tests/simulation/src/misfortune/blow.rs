@@ -148,15 +148,24 @@ impl Blow {
         let writes = self.dice().below(recent.min(UNDO_DEPTH)) + 1;
         if self.lose(|memory| memory.lose_last(writes)) > 0 {
             self.saw(Seen::Failover);
+            for order in self.waiting() {
+                if !self.site.stores.keeps(order.id) {
+                    self.site.watch.forgot_place(&order);
+                }
+            }
             self.stir_the_waiting();
         }
     }
 
+    /// Who waits in the ledger.
+    fn waiting(&self) -> impl Iterator<Item = Order> {
+        let orders = self.judge.orders().into_iter();
+        orders.filter(|order| order.status() == OrderStatus::Waiting)
+    }
+
     /// Some of those who wait ask again, before anybody can have noticed that places are gone.
     fn stir_the_waiting(&self) {
-        let orders = self.judge.orders().into_iter();
-        let waiting = orders.filter(|order| order.status() == OrderStatus::Waiting);
-        for order in waiting.filter(|_| self.dice().chance(500)) {
+        for order in self.waiting().filter(|_| self.dice().chance(500)) {
             let site = self.site.clone();
             self.site
                 .nature
