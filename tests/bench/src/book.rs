@@ -119,6 +119,11 @@ impl Book {
         self.void.entry(id).or_default().push(why);
     }
 
+    /// How many runs have no number, by row.
+    pub fn runs_void(&self) -> usize {
+        self.void.values().map(Vec::len).sum()
+    }
+
     /// The rows that were measured or tried.
     pub fn rows(&self) -> Vec<Row> {
         LINES.iter().filter_map(|line| self.row(*line)).collect()

@@ -13,6 +13,7 @@ use seckill_bench::published::{self, PublishedArgs};
 use seckill_bench::rows::Experiment;
 use seckill_bench::servers::Programs;
 use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// As in the product, so that the published design has it as well.
 #[global_allocator]
@@ -84,6 +85,11 @@ fn main() -> anyhow::Result<()> {
     if cfg!(debug_assertions) {
         eprintln!("This is a debug build: the numbers mean nothing. Use cargo run --release.");
     }
+    let experiments = selected(&options.rows, is_quick)?;
+    let pairs = options.pairs.unwrap_or(if is_quick { 2 } else { 5 });
+    let seconds = options.seconds.unwrap_or(if is_quick { 3.0 } else { 5.0 });
+    ensure!(pairs > 0, "at least one pair of runs");
+    ensure!((0.1..=600.0).contains(&seconds), "a run takes 0.1 to 600 s");
     let product = match &options.product {
         Some(product) => product.clone(),
         None => build()?,
@@ -94,20 +100,25 @@ fn main() -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
         tokio::select! {
-            measured = measure(&options, is_quick, product) => measured,
+            measured = measure(&options, &experiments, pairs, seconds, product) => measured,
             stopped = tokio::signal::ctrl_c() => {
                 stopped?;
                 bail!("interrupted")
             }
+            _ = terminate.recv() => bail!("terminated"),
         }
     })
 }
 
-async fn measure(options: &Options, is_quick: bool, product: PathBuf) -> anyhow::Result<()> {
-    let experiments = selected(&options.rows, is_quick)?;
-    let pairs = options.pairs.unwrap_or(if is_quick { 2 } else { 5 });
-    let seconds = options.seconds.unwrap_or(if is_quick { 3.0 } else { 5.0 });
+async fn measure(
+    options: &Options,
+    experiments: &[Experiment],
+    pairs: usize,
+    seconds: f64,
+    product: PathBuf,
+) -> anyhow::Result<()> {
     let json = match &options.json {
         Some(json) => json.clone(),
         None => std::env::current_exe()?.with_file_name("bench.json"),
@@ -118,7 +129,7 @@ async fn measure(options: &Options, is_quick: bool, product: PathBuf) -> anyhow:
     describe(&machine, &versions);
     let mut lab = Lab::start(programs, product, Duration::from_secs_f64(seconds)).await?;
     let mut book = Book::default();
-    let gone_through = go_through(&experiments, pairs, &mut lab, &mut book).await;
+    let gone_through = go_through(experiments, pairs, &mut lab, &mut book).await;
     let report = Report {
         machine,
         programs: versions,
@@ -137,8 +148,14 @@ async fn measure(options: &Options, is_quick: bool, product: PathBuf) -> anyhow:
         report.took_s
     );
     println!("{}", json.display());
+    let void = book.runs_void();
+    if void == 0 {
+        println!("conservation held after every run");
+    }
     gone_through?;
-    lab.stop().await
+    lab.stop().await?;
+    ensure!(void == 0, "{void} runs have no number; why, is said above");
+    Ok(())
 }
 
 /// Makes all pairs. A pair that fails is noted as void; what ends it all is that no fresh
@@ -156,7 +173,9 @@ async fn go_through(
         for pair in 1..=pairs {
             eprintln!("{} pair {pair} of {pairs}", experiment.goals().join(" "));
             if let Err(error) = experiment.pair(lab, book).await {
-                book.void(experiment.goals()[0], format!("{error:#}"));
+                for goal in experiment.goals() {
+                    book.void(goal, format!("{error:#}"));
+                }
                 // Whatever it left behind is no ground for the next.
                 lab.renew(&[]).await?;
             }

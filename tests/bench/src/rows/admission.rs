@@ -35,6 +35,7 @@ pub(super) async fn static_replies(lab: &mut Lab, book: &mut Book) -> anyhow::Re
 
 pub(super) async fn narrow(lab: &mut Lab, book: &mut Book) -> anyhow::Result<()> {
     let ours = admitted(lab, lab.closed(64)).await?;
+    lab.site.send_worker_away().await?;
     let raw = lab.raw(64, 1).await?;
     let fixed = static_replies(lab, book).await?;
     book.pair("G1", ours.outcome.granted_per_s(), raw.orders_per_s);
@@ -54,6 +55,7 @@ pub(super) async fn narrow(lab: &mut Lab, book: &mut Book) -> anyhow::Result<()>
 
 pub(super) async fn wide(lab: &mut Lab, book: &mut Book) -> anyhow::Result<()> {
     let ours = admitted(lab, lab.closed(256)).await?;
+    lab.site.send_worker_away().await?;
     let raw = lab.raw(256, 1).await?;
     book.pair("G2", ours.outcome.granted_per_s(), raw.orders_per_s);
     book.aside(

@@ -13,6 +13,7 @@ use crate::site::Told;
 
 /// Orders that wait for the one-by-one consumer: more than it takes in a run.
 const ONE_BY_ONE: u64 = 20_000;
+const FIRST_WITHIN: Duration = Duration::from_secs(30);
 const BACKLOG: usize = 100_000;
 
 /// Sells `count` units with the worker away, then calls it and watches.
@@ -55,13 +56,22 @@ async fn one_by_one(lab: &mut Lab) -> anyhow::Result<f64> {
             .await?)
     };
     // Its first orders are the start of the clock.
+    let called = Instant::now();
     while count().await? == 0 {
+        anyhow::ensure!(
+            called.elapsed() < FIRST_WITHIN,
+            "the published consumer has not begun"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let (begun, from) = (Instant::now(), count().await?);
     tokio::time::sleep(lab.lasts).await;
     let (took, upto) = (begun.elapsed(), count().await?);
     consumer.kill().await?;
+    anyhow::ensure!(
+        upto < i64::try_from(ONE_BY_ONE)?,
+        "the published consumer had nothing left to do"
+    );
     check_published(&mut lab.redis, &database).await?;
     database.close().await;
     Ok((upto - from) as f64 / took.as_secs_f64())

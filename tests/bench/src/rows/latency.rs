@@ -30,6 +30,23 @@ async fn served(lab: &mut Lab, plan: Plan) -> anyhow::Result<Burst> {
     Ok(burst)
 }
 
+/// The same below capacity: almost nobody is turned away, or the latency is that of refusals.
+async fn served_all(lab: &mut Lab, plan: Plan) -> anyhow::Result<Burst> {
+    let burst = served(lab, plan).await?;
+    granted_almost_all(&burst)?;
+    Ok(burst)
+}
+
+fn granted_almost_all(burst: &Burst) -> anyhow::Result<()> {
+    let outcome = &burst.outcome;
+    anyhow::ensure!(
+        outcome.granted as f64 > 0.99 * outcome.sent as f64,
+        "not all were granted: {:?}",
+        outcome.statuses
+    );
+    Ok(())
+}
+
 /// What the whole system can do: purchases a second in a closed loop.
 async fn capacity(lab: &mut Lab, book: &mut Book) -> anyhow::Result<f64> {
     let closed = served(lab, lab.closed(64)).await?;
@@ -40,8 +57,8 @@ async fn capacity(lab: &mut Lab, book: &mut Book) -> anyhow::Result<f64> {
 
 pub(super) async fn half_load(lab: &mut Lab, book: &mut Book) -> anyhow::Result<()> {
     let capacity = capacity(lab, book).await?;
-    let idle = served(lab, lab.open(16, IDLE_PER_S)).await?;
-    let half = served(lab, lab.open(CONNECTIONS, capacity / 2.0)).await?;
+    let idle = served_all(lab, lab.open(16, IDLE_PER_S)).await?;
+    let half = served_all(lab, lab.open(CONNECTIONS, capacity / 2.0)).await?;
     let p99 = half.outcome.latency_ms(99.0);
     book.pair("G9a", p99, idle.outcome.latency_ms(50.0));
     book.value("G9b", p99);
@@ -106,6 +123,7 @@ pub(super) async fn confirmation(lab: &mut Lab, book: &mut Book) -> anyhow::Resu
     stop.send_replace(true);
     let applied = applied.await??;
     lab.site.check(&offer, Told::from(&burst.outcome)).await?;
+    granted_almost_all(&burst)?;
     let lag = lag_p99(&decided, &applied);
     book.value("G14", lag.as_secs_f64() * 1_000.0);
     Ok(())
@@ -156,7 +174,7 @@ fn lag_p99(decided: &[(Instant, u64)], applied: &[(Instant, u64)]) -> Duration {
 }
 
 pub(super) async fn steady(lab: &mut Lab, book: &mut Book) -> anyhow::Result<()> {
-    let burst = served(lab, lab.open(CONNECTIONS, STEADY_PER_S)).await?;
+    let burst = served_all(lab, lab.open(CONNECTIONS, STEADY_PER_S)).await?;
     book.value("G19a", burst.outcome.latency_ms(50.0));
     book.aside("p99 at 2,000/s, ms", burst.outcome.latency_ms(99.0));
     book.cost("whole system, 2,000/s", burst.cost);

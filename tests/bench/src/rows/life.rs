@@ -147,7 +147,8 @@ async fn promotion_p99(lab: &mut Lab) -> anyhow::Result<f64> {
         let look = format!("GET /v1/orders/{waiting}");
         loop {
             let (_, order) = ask(address, &look, Some(next), None).await?;
-            if order["status"] != "waiting" {
+            // Given his units, whether or not the ledger has that yet.
+            if order["status"] == "queued" || order["status"] == "pending_payment" {
                 break;
             }
             ensure!(

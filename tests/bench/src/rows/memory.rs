@@ -20,8 +20,8 @@ pub(super) async fn per_order(lab: &mut Lab, book: &mut Book) -> anyhow::Result<
     let offer = lab.site.sell(PLENTY, 0).await?;
     let (told, before) = fill(lab, &offer).await?;
     let taken = lab.redis_memory().await?.saturating_sub(before);
-    book.value("G12a", taken as f64 / told.granted as f64);
     lab.site.check(&offer, told).await?;
+    book.value("G12a", taken as f64 / told.granted as f64);
     until_trimmed(lab).await?;
 
     let offer = lab.site.sell(1, ORDERS as u64 + 10).await?;

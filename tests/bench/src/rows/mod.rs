@@ -71,7 +71,7 @@ impl Experiment {
         Self::Steady,
     ];
 
-    /// The goals that it serves; the first is the one that a failure is noted for.
+    /// The goals that it serves.
     pub fn goals(self) -> &'static [&'static str] {
         match self {
             Self::Admission => &["G1", "G3", "G4"],
