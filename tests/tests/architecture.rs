@@ -23,8 +23,10 @@ const OWNERS: [(&str, &str); 3] = [
 const TESTS: &str = "seckill-tests";
 /// The benchmark stands where the tests stand.
 const BENCH: &str = "seckill-bench";
-/// And so does the simulation.
+/// And so do the simulation,
 const SIMULATION: &str = "seckill-simulation";
+/// and the fuzz targets.
+const FUZZ: &str = "seckill-fuzz";
 const BINARY: &str = "seckill";
 
 const SOURCE_LINES_MAX: usize = 450;
@@ -175,7 +177,7 @@ fn dependencies_point_inwards() {
         "seckill-domain" => Some(0),
         "seckill-application" => Some(1),
         BINARY => Some(3),
-        TESTS | BENCH | SIMULATION => Some(4),
+        TESTS | BENCH | SIMULATION | FUZZ => Some(4),
         name => ADAPTERS.contains(&name).then_some(2),
     };
     for (package, dependencies) in direct_dependencies(&metadata, DependencyKind::Normal) {
