@@ -110,22 +110,24 @@ pub fn run(args: &PublishedArgs) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let consumer = async {
-            match &args.mysql {
-                Some(mysql) => consume(&args.redis, mysql).await,
+        let (redis, mysql) = (args.redis.clone(), args.mysql.clone());
+        let consumer = tokio::spawn(async move {
+            match &mysql {
+                Some(mysql) => consume(&redis, mysql).await,
                 None => std::future::pending().await,
             }
-        };
-        let door = async {
-            match args.listen {
-                Some(listen) => serve(listen, &args.redis).await,
+        });
+        let (redis, listen) = (args.redis.clone(), args.listen);
+        let door = tokio::spawn(async move {
+            match listen {
+                Some(listen) => serve(listen, &redis).await,
                 None => std::future::pending().await,
             }
-        };
-        // On tasks of their own, so that they do not share a thread of the runtime.
+        });
+        // Tasks of their own, so that neither waits for the other's turn.
         tokio::select! {
-            ended = consumer => ended.context("the consumer"),
-            ended = door => ended.context("the door"),
+            ended = consumer => ended?.context("the consumer"),
+            ended = door => ended?.context("the door"),
         }
     })
 }
