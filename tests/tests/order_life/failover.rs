@@ -104,6 +104,8 @@ fn what_a_fenced_consumer_was_given_after_a_failover_is_not_passed_over() {
     };
     assert_eq!(taken.len(), 1, "the ghost has it");
     let next = unwritten(&world, &world.purchase, request(voucher, 4, 1));
+    world.write_once();
+    assert_ne!(world.epoch(), epoch, "what came between is seen at once");
     world.settle();
     assert_eq!(
         world.statuses(&[applied, passed_over, next]),

@@ -230,6 +230,12 @@ impl World {
         drive(&self.clock, work)
     }
 
+    /// One step of the order writer, and of nobody else.
+    pub(crate) fn write_once(&self) {
+        let step = async { self.writer.lock().await.step().await };
+        drive(&self.clock, step).expect("healthy stores");
+    }
+
     async fn write_orders(&self) {
         let mut writer = self.writer.lock().await;
         loop {
