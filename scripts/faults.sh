@@ -2,7 +2,7 @@
 # Drives the fault matrix (docs/reliability.md) and prints what became of each row.
 #
 #   scripts/faults.sh             the rows of tests/tests/faults, and those that other tests drive
-#   scripts/faults.sh --long      the same in their full sizes: about an hour
+#   scripts/faults.sh --long      the same in their full sizes: about an hour, mostly of waiting
 #
 # Further arguments go to the test binary of the rows: `scripts/faults.sh f05`.
 set -euo pipefail

@@ -315,7 +315,7 @@ pub const ROWS: &[Required] = &[
         promises: "I1 I9",
         tests: &["faults::network_is_bad::f30_overload_slow_clients_and_one_who_never_stops"],
         controls: &[],
-        note: "how fast is in the row's result, and asserted by the benchmark, G10 among it ([performance.md](performance.md))",
+        note: "eight times as many callers as requests are taken at once, and 640 presses of one buyer against a limit of 5 a second, not thousands a second: how fast, is the benchmark's to measure (G10, [performance.md](performance.md))",
     },
     Required {
         row: "F31",
