@@ -5,6 +5,8 @@ use hyper::http::response::Parts;
 use seckill_domain::invariants::Tally;
 use seckill_domain::{OrderId, OrderStatus, VoucherId};
 use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// An answer as it came.
 #[derive(Debug, Clone)]
@@ -61,6 +63,11 @@ impl Reply {
         self.word(field)
             .parse()
             .unwrap_or_else(|error| panic!("{field} of {}: {error}", self.text))
+    }
+
+    /// When the order's payment window ends.
+    pub fn expires_at(&self) -> OffsetDateTime {
+        OffsetDateTime::parse(self.word("expires_at"), &Rfc3339).expect("a time")
     }
 
     /// The voucher's id, which must be a string of canonical digits.

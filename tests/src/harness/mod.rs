@@ -52,4 +52,4 @@ pub use records::{GateFacts, MoneyFacts, RowFacts};
 pub use shop::{Shop, payment_id};
 pub use site::Site;
 pub use token::{Token, token};
-pub use wait::eventually;
+pub use wait::{eventually, sleep_until};

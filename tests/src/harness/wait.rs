@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use time::OffsetDateTime;
+
 /// Pauses between two looks: short ones first, since most is there at once, and then longer ones,
 /// since a hundred who look are a load.
 const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(160)];
@@ -32,4 +34,10 @@ where
             pause = (pause * 2).min(longest);
         }
     }
+}
+
+/// Pauses until a moment by the clock of the day; not at all if it has passed.
+pub async fn sleep_until(at: OffsetDateTime) {
+    let left = at - OffsetDateTime::now_utc();
+    tokio::time::sleep(left.try_into().unwrap_or_default()).await;
 }

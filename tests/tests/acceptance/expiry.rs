@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use seckill_domain::{BuyerId, OrderId};
-use seckill_tests::harness::{Offer, Reply, Shop, Site, audit, buyers, crowd, eventually};
+use seckill_tests::harness::{Offer, Shop, Site, audit, buyers, crowd, eventually, sleep_until};
 use seckill_tests::matrix::Row;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::{PROGRAM, on_own_servers, on_own_stores};
 
@@ -18,15 +17,6 @@ on_own_servers!(orders_expire_by_the_delay_queue_alone_after_a_loss_of_everythin
 const PAIRS: &str = "SECKILL_TEST_PAIRS";
 /// So many of them at a time, and in a long run five times as many.
 const AT_ONCE: usize = 100;
-
-fn expires_at(order: &Reply) -> OffsetDateTime {
-    OffsetDateTime::parse(order.word("expires_at"), &Rfc3339).expect("a time")
-}
-
-async fn sleep_until(at: OffsetDateTime) {
-    let left = at - OffsetDateTime::now_utc();
-    tokio::time::sleep(left.try_into().unwrap_or_default()).await;
-}
 
 /// The queue is lost with everything else, and somebody has put something else in its place: whoever
 /// loads the sale again fills it.
@@ -137,7 +127,7 @@ async fn race_with_the_end(site: &Site) -> Vec<Race> {
 }
 
 async fn pay_at_the_end(shop: &Shop, order: OrderId, who: BuyerId, turn: i64) -> Race {
-    let due = expires_at(&shop.settled(order, who).await);
+    let due = shop.settled(order, who).await.expires_at();
     // From 500 ms before to 50 ms after, in steps that mix who comes when; every other one within the
     // last moments. On a busy machine most of them arrive later than that.
     let shift = time::Duration::milliseconds(match turn % 2 {

@@ -6,7 +6,6 @@ use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use seckill_tests::harness::{Offer, Shop, Site, audit, buyer, eventually};
 use seckill_tests::matrix::Row;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::on_every_stack;
 
@@ -48,7 +47,7 @@ async fn waits(shop: &Shop, order: OrderId, who: BuyerId) {
 async fn promoted(shop: &Shop, order: OrderId, who: BuyerId) -> OffsetDateTime {
     let seen = shop.order_past(order, who, &BEFORE).await;
     assert_eq!(seen.word("status"), "pending_payment", "{}", seen.text);
-    OffsetDateTime::parse(seen.word("expires_at"), &Rfc3339).expect("a time")
+    seen.expires_at()
 }
 
 /// Five whose numbers sort differently from their arrival, as text and as numbers.

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use seckill_domain::OrderStatus;
-use seckill_tests::harness::{Offer, Process, Reply, Shop, Site, audit, buyers, crowd};
+use seckill_tests::harness::{Offer, Process, Shop, Site, audit, buyers, crowd, sleep_until};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::PROGRAM;
 
@@ -20,15 +19,6 @@ seckill_tests::stamp!(
 const EXPIRED_WITHIN: Duration = Duration::from_secs(2);
 /// Later than that it was not slow, but not there.
 const FOUND_WITHIN: Duration = Duration::from_secs(30);
-
-fn expires_at(order: &Reply) -> OffsetDateTime {
-    OffsetDateTime::parse(order.word("expires_at"), &Rfc3339).expect("a time")
-}
-
-async fn sleep_until(at: OffsetDateTime) {
-    let left = at - OffsetDateTime::now_utc();
-    tokio::time::sleep(left.try_into().unwrap_or_default()).await;
-}
 
 async fn orders_expire_on_time_by_both(site: Site) {
     on_time(&site.with("SECKILL_EXPIRY", "both").start().await).await;
@@ -75,14 +65,14 @@ async fn latest_expiry(shop: &Shop) -> Duration {
         .zip([short, long].into_iter().cycle());
     let late = crowd(people.collect(), 40, async |(who, voucher)| {
         let order = shop.buy_settled(voucher, who).await;
-        let due = expires_at(&shop.order(order, who).await);
+        let due = shop.order(order, who).await.expires_at();
         sleep_until(due).await;
         loop {
             let seen = shop.order(order, who).await;
             let late = OffsetDateTime::now_utc() - due;
             if seen.order_status() != OrderStatus::PendingPayment {
                 assert_eq!(seen.word("status"), "expired");
-                assert_eq!(expires_at(&seen), due, "nothing moves it");
+                assert_eq!(seen.expires_at(), due, "nothing moves it");
                 return Duration::try_from(late).expect("not before its time");
             }
             assert!(late < FOUND_WITHIN, "{late} late: {}", seen.text);
