@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use seckill_domain::{BuyerId, OrderId, VoucherId};
+use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use seckill_tests::harness::{
     Call, Gate, Ledger, Offer, Process, Shop, Site, audit, buyer, eventually,
 };
@@ -71,6 +71,17 @@ impl Queue {
         }
     }
 
+    /// Waits until the ledger has it that this order waits no longer; the buyer is told earlier, by the
+    /// gate.
+    async fn has_left(&self, order: OrderId) {
+        eventually("he has left", Duration::from_secs(10), async || {
+            let status = self.ledger.orders(self.voucher).await[&order].status;
+            let is_left = status == OrderStatus::Withdrawn;
+            is_left.then_some(()).ok_or(format!("{status:?}"))
+        })
+        .await;
+    }
+
     /// A dry run reports and leaves it; the round after it mends; the one after that finds nothing.
     async fn assert_mends(&self, expected: &[(OrderId, &str)]) {
         for dry_run in [true, false] {
@@ -114,7 +125,7 @@ impl Queue {
             let (who, order) = has;
             self.shop.cancel(order, who).await.assert_status(200);
             let (who, order) = *next;
-            let waiting = seckill_domain::OrderStatus::Waiting;
+            let waiting = OrderStatus::Waiting;
             let seen = self.shop.order_past(order, who, &[waiting]).await;
             assert!(seen.order_status().is_live(), "{}", seen.text);
             has = *next;
@@ -180,12 +191,7 @@ async fn a_waiter_who_has_left_for_the_ledger_leaves_the_gate(site: Site) {
         .leave(queue.voucher, who)
         .await
         .assert_status(204);
-    eventually("he has left", Duration::from_secs(10), async || {
-        let seen = queue.shop.order(order, who).await;
-        let status = seen.word("status").to_owned();
-        (status == "withdrawn").then_some(()).ok_or(status)
-    })
-    .await;
+    queue.has_left(order).await;
     assert!(queue.gate.plant_waiter(queue.voucher, 16, who, order).await);
     queue.assert_length(3).await;
     queue.assert_mends(&[(order, "waiter_unknown")]).await;
