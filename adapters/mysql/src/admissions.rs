@@ -12,6 +12,7 @@ use crate::row::{self, get};
 use crate::session::{Session, give_up, statement};
 use crate::store::Store;
 
+mod abreast;
 mod again;
 mod apply;
 mod judge;
@@ -23,6 +24,9 @@ mod writes;
 
 pub(crate) use again::judge_again;
 pub(crate) use writes::EVERY_BATCH;
+
+/// What applies a batch.
+const PORT: &str = "admissions.apply";
 
 /// The position of a partition that nothing was applied to.
 pub(crate) const UNTOUCHED: PartitionHead = PartitionHead {

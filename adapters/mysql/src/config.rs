@@ -13,8 +13,9 @@ pub struct LedgerConfig {
     pub url: String,
     /// Most connections for reads and units of work; a quarter of them is kept for reads.
     pub max_connections: u32,
-    /// Most connections for applying admissions, which never queue behind the others. As many as
-    /// this process writes partitions at once.
+    /// Most connections for applying admissions, which never queue behind the others: as many as
+    /// this process writes partitions at once, or two of each, so that large batches are written in
+    /// halves at the same time.
     pub writer_connections: u32,
     /// How long to wait for a connection.
     pub acquire_timeout: Duration,

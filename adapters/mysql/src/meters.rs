@@ -11,6 +11,7 @@ pub struct LedgerMeters {
     pub(crate) lock_wait_timeouts: AtomicU64,
     pub(crate) statement_timeouts: AtomicU64,
     pub(crate) batches_reexamined: AtomicU64,
+    pub(crate) batches_abreast: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -30,6 +31,8 @@ pub struct LedgerCounts {
     /// Batches of decisions that the database refused as a whole, so that each decision was looked
     /// at by itself.
     pub batches_reexamined: u64,
+    /// Batches of grants whose halves were written at the same time.
+    pub batches_abreast: u64,
 }
 
 impl LedgerMeters {
@@ -42,6 +45,7 @@ impl LedgerMeters {
             lock_wait_timeouts: self.lock_wait_timeouts.load(Relaxed),
             statement_timeouts: self.statement_timeouts.load(Relaxed),
             batches_reexamined: self.batches_reexamined.load(Relaxed),
+            batches_abreast: self.batches_abreast.load(Relaxed),
         }
     }
 

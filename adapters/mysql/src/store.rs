@@ -15,7 +15,7 @@ use crate::fault::Trouble;
 use crate::meters::LedgerMeters;
 use crate::session::{Session, Statement, statement};
 use crate::statement_edits::Edits;
-use crate::writer_sessions::WriterSessions;
+use crate::writer_sessions::{Turn, WriterSessions};
 
 /// Idle connections are given up before the server ends them.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -190,6 +190,18 @@ impl Store {
     pub(crate) async fn begin_writing(&self, port: &'static str) -> Result<Session, Fault> {
         let turn = self.writer_sessions.turn().await;
         let turn = turn.map_err(|trouble| trouble.before_commit(port))?;
+        self.begin_in_turn(port, turn).await
+    }
+
+    /// A second transaction of a writer, unless others need the connections.
+    pub(crate) async fn begin_beside(&self, port: &'static str) -> Result<Option<Session>, Fault> {
+        match self.writer_sessions.turn_beside() {
+            Some(turn) => self.begin_in_turn(port, turn).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn begin_in_turn(&self, port: &'static str, turn: Turn) -> Result<Session, Fault> {
         while let Some(mut session) = self.writer_sessions.next() {
             match session.begin().await {
                 Ok(()) => return Ok(session.during(turn)),

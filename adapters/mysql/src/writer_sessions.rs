@@ -41,6 +41,11 @@ impl WriterSessions {
         }
     }
 
+    /// A turn that nobody waits for.
+    pub(crate) fn turn_beside(&self) -> Option<Turn> {
+        self.turns.clone().try_acquire_owned().ok()
+    }
+
     /// A session that was kept. The server may have ended it meanwhile.
     pub(crate) fn next(&self) -> Option<Session> {
         self.kept().pop()

@@ -57,6 +57,9 @@ pub(super) fn ledger_source(meters: Arc<LedgerMeters>) -> MetricSource {
                 count,
             );
         }
+        let help = "Large batches whose halves were written at the same time";
+        let abreast = counts.batches_abreast;
+        sheet.counter("seckill_database_batches_abreast", help, &[], abreast);
         let (opened, dropped) = (counts.connects, counts.connections_dropped);
         let help = "Connections to the database that were opened";
         sheet.counter("seckill_database_connects", help, &[], opened);

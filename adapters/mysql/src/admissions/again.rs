@@ -4,7 +4,7 @@ use seckill_application::ports::{BatchItem, ParkReason, Verdict};
 use seckill_domain::{Epoch, PartitionId};
 
 use super::plan::Plan;
-use super::writes::{self, Written};
+use super::writes;
 use super::{judge, known};
 use crate::fault::Trouble;
 use crate::session::Session;
@@ -41,6 +41,6 @@ impl Again<'_> {
         epoch: Epoch,
     ) -> Result<bool, Trouble> {
         let written = writes::write(session, partition, epoch, &self.0).await?;
-        Ok(matches!(written, Written::All(_)))
+        Ok(written.is_some())
     }
 }

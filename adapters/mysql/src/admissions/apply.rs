@@ -6,18 +6,15 @@ use seckill_domain::{OrderId, Timestamp};
 
 use super::plan::Plan;
 use super::slice::Slice;
-use super::writes::{self, Written};
-use super::{judge, known, read_head};
+use super::{PORT, abreast, judge, known, read_head, writes};
 use crate::fault::Trouble;
 use crate::meters::LedgerMeters;
 use crate::session::{Session, give_up};
 use crate::store::Store;
 
-const PORT: &str = "admissions.apply";
-
 /// How a slice is looked at.
 #[derive(Debug, Clone, Copy)]
-enum Look {
+pub(super) enum Look {
     /// Taken for news.
     Swift,
     /// Judged by what the ledger knows.
@@ -26,97 +23,141 @@ enum Look {
     Park,
 }
 
-/// What a slice came to if it is committed.
-struct Settled {
+/// What a slice comes to if it is committed.
+#[derive(Default)]
+pub(super) struct Settled {
     verdicts: Vec<Verdict>,
     due: Vec<(OrderId, Timestamp)>,
 }
 
-/// What became of a slice.
-enum Outcome {
-    Committed(Settled),
-    Stale(PartitionHead),
-    /// The database did not take it; nothing changed.
-    Refused,
+impl Settled {
+    /// By a plan whose windows end then.
+    pub(super) fn by(plan: Plan<'_>, due: Vec<(OrderId, Timestamp)>) -> Self {
+        let verdicts = plan.verdicts;
+        Self { verdicts, due }
+    }
+
+    /// Together with what the items after it came to.
+    pub(super) fn append(&mut self, rest: Self) {
+        self.verdicts.extend(rest.verdicts);
+        self.due.extend(rest.due);
+    }
 }
 
-/// What a transaction came to before it is committed or rolled back.
-enum Work {
+/// Why the rest of a batch is not applied.
+pub(super) enum Stop {
+    /// It does not continue the ledger, which is there.
+    Stale(PartitionHead),
+    Fault(Fault),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// What a transaction comes to before it is committed or rolled back.
+pub(super) enum Work {
     Done(Settled),
     Stale(PartitionHead),
+    /// The database does not take it as it is.
     Refused,
 }
 
 pub(super) async fn apply(store: &Store, batch: &AdmissionBatch) -> Result<Applied, Fault> {
     let whole = Slice::whole(batch).map_err(|what| Fault::broken(PORT, what))?;
-    match run(store, whole, Look::Swift).await? {
-        Outcome::Committed(Settled { verdicts, due }) => Ok(Applied::Committed {
+    let settled = match abreast::halves(whole) {
+        Some(halves) => abreast::settle(store, whole, halves).await,
+        None => settle(store, whole).await,
+    };
+    match settled {
+        Ok(Settled { verdicts, due }) => Ok(Applied::Committed {
             verdicts,
             head: whole.to,
             due,
         }),
-        Outcome::Stale(head) => Ok(Applied::Stale(head)),
-        Outcome::Refused => {
-            LedgerMeters::add_one(&store.meters.batches_reexamined);
-            look_closely(store, whole).await
-        }
+        Err(Stop::Stale(head)) => Ok(Applied::Stale(head)),
+        Err(Stop::Fault(fault)) => Err(fault),
     }
 }
 
-/// Judges the slice by what the ledger knows. Should the database still refuse it, the halves are
-/// tried by themselves, down to the single item that it does not like, which is parked.
-async fn look_closely(store: &Store, whole: Slice<'_>) -> Result<Applied, Fault> {
-    let mut verdicts = Vec::with_capacity(whole.items.len());
-    let mut due = Vec::new();
-    let mut ahead = vec![(whole, Look::Close)];
+/// Applies a slice, taken for news unless the database refuses that.
+pub(super) async fn settle(store: &Store, slice: Slice<'_>) -> Result<Settled, Stop> {
+    match run(store, slice, Look::Swift).await? {
+        Some(settled) => Ok(settled),
+        None => look_closely(store, slice).await,
+    }
+}
+
+/// Applies a slice that was refused, as what the ledger knows has it. Should the database still refuse
+/// it, the halves are tried by themselves, down to the single item that it does not like, which is
+/// parked.
+pub(super) async fn look_closely(store: &Store, refused: Slice<'_>) -> Result<Settled, Stop> {
+    LedgerMeters::add_one(&store.meters.batches_reexamined);
+    let mut settled = Settled::default();
+    let mut ahead = vec![(refused, Look::Close)];
     while let Some((slice, look)) = ahead.pop() {
-        match run(store, slice, look).await? {
-            Outcome::Committed(more) => {
-                verdicts.extend(more.verdicts);
-                due.extend(more.due);
+        if let Some(more) = run(store, slice, look).await? {
+            settled.append(more);
+            continue;
+        }
+        match (slice.halves(), look) {
+            (Some((first, second)), _) => {
+                ahead.push((second, Look::Close));
+                ahead.push((first, Look::Close));
             }
-            Outcome::Stale(head) => return Ok(Applied::Stale(head)),
-            Outcome::Refused => match (slice.halves(), look) {
-                (Some((first, second)), _) => {
-                    ahead.push((second, Look::Close));
-                    ahead.push((first, Look::Close));
-                }
-                (None, Look::Park) => {
-                    return Err(Fault::broken(PORT, "a message cannot be parked"));
-                }
-                (None, _) => ahead.push((slice, Look::Park)),
-            },
+            (None, Look::Park) => {
+                return Err(Fault::broken(PORT, "a message cannot be parked").into());
+            }
+            (None, _) => ahead.push((slice, Look::Park)),
         }
     }
-    Ok(Applied::Committed {
-        verdicts,
-        head: whole.to,
-        due,
-    })
+    Ok(settled)
 }
 
-/// One transaction.
-async fn run(store: &Store, slice: Slice<'_>, look: Look) -> Result<Outcome, Fault> {
+/// One transaction. `None` if it was refused, and nothing changed.
+pub(super) async fn run(
+    store: &Store,
+    slice: Slice<'_>,
+    look: Look,
+) -> Result<Option<Settled>, Stop> {
     let mut session = store.begin_writing(PORT).await?;
-    let outcome = match work(&mut session, slice, look).await {
+    let worked = work(&mut session, slice, look).await;
+    end(store, session, worked).await
+}
+
+/// Commits what was worked out, or undoes it.
+pub(super) async fn end(
+    store: &Store,
+    mut session: Session,
+    worked: Result<Work, Trouble>,
+) -> Result<Option<Settled>, Stop> {
+    let refused = match worked {
         Ok(Work::Done(settled)) => {
             let committed = session.commit().await;
             committed.map_err(|trouble| trouble.at_commit(PORT))?;
             store.keep(session);
-            return Ok(Outcome::Committed(settled));
+            return Ok(Some(settled));
         }
-        Ok(Work::Stale(head)) => Outcome::Stale(head),
-        Ok(Work::Refused) => Outcome::Refused,
+        Ok(Work::Stale(head)) => Err(Stop::Stale(head)),
+        Ok(Work::Refused) => Ok(None),
         Err(Trouble::Refused(error)) => {
-            tracing::debug!(%error, ?look, "the database refused a batch");
-            Outcome::Refused
+            tracing::debug!(%error, "the database refused a batch");
+            Ok(None)
         }
-        Err(trouble) => return Err(give_up(session, PORT, trouble).await),
+        Err(trouble) => return Err(give_up(session, PORT, trouble).await.into()),
     };
+    undo(store, session).await?;
+    refused
+}
+
+/// Rolls a transaction back.
+pub(super) async fn undo(store: &Store, mut session: Session) -> Result<(), Fault> {
     let undone = session.rollback().await;
     undone.map_err(|trouble| trouble.before_commit(PORT))?;
     store.keep(session);
-    Ok(outcome)
+    Ok(())
 }
 
 async fn work(session: &mut Session, slice: Slice<'_>, look: Look) -> Result<Work, Trouble> {
@@ -142,10 +183,7 @@ async fn work(session: &mut Session, slice: Slice<'_>, look: Look) -> Result<Wor
     };
     let written = writes::write(session, slice.partition, slice.from.epoch, &plan).await?;
     Ok(match written {
-        Written::All(due) => Work::Done(Settled {
-            verdicts: plan.verdicts,
-            due,
-        }),
-        Written::NotAll => Work::Refused,
+        Some(due) => Work::Done(Settled::by(plan, due)),
+        None => Work::Refused,
     })
 }

@@ -63,7 +63,7 @@ fn claims(items: &[BatchItem]) -> impl Iterator<Item = &Claim> {
 }
 
 /// Reads and locks in the order that everybody keeps: orders, holdings, vouchers, adjustments. Nobody
-/// else inserts orders of these vouchers meanwhile: the partition's position is locked.
+/// else's new orders of these vouchers can be committed meanwhile: the partition's position is locked.
 pub(super) async fn load(session: &mut Session, items: &[BatchItem]) -> Result<Known, Trouble> {
     Ok(Known {
         orders: orders(session, items).await?,

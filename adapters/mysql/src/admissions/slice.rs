@@ -37,9 +37,26 @@ impl<'b> Slice<'b> {
         })
     }
 
-    /// Two halves, if there is more than one item.
+    /// Two halves, if there is more than one item: between two entries if there are two, so that
+    /// whoever reads on from between them finds the next entry whole.
     pub(super) fn halves(self) -> Option<(Self, Self)> {
+        self.split_at(self.seam().unwrap_or(self.items.len() / 2))
+    }
+
+    /// Two halves of whole entries, if there is more than one entry.
+    pub(super) fn whole_halves(self) -> Option<(Self, Self)> {
+        self.split_at(self.seam()?)
+    }
+
+    /// Where an entry ends, as near to the middle as may be.
+    fn seam(&self) -> Option<usize> {
         let middle = self.items.len() / 2;
+        (1..self.items.len())
+            .filter(|at| entry(&self.items[at - 1]) != entry(&self.items[*at]))
+            .min_by_key(|at| at.abs_diff(middle))
+    }
+
+    fn split_at(self, middle: usize) -> Option<(Self, Self)> {
         let (head, tail) = self.items.split_at(middle);
         let (Some(last), Some(next)) = (head.last(), tail.first()) else {
             return None;

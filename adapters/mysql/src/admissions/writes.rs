@@ -12,14 +12,6 @@ use crate::json_rows::{json_ids, json_parts, wanted_ids};
 use crate::row::{get, get_time};
 use crate::session::{Session, Statement, statement};
 
-/// Whether every row was written that should be.
-#[derive(Debug)]
-pub(super) enum Written {
-    /// With the ends of the payment windows that begin.
-    All(Vec<(OrderId, Timestamp)>),
-    NotAll,
-}
-
 /// What a batch of grants runs, so that sessions may have it prepared.
 pub(crate) const EVERY_BATCH: [&str; 7] = [
     ADVANCE,
@@ -53,30 +45,42 @@ pub(super) async fn advance(session: &mut Session, slice: &Slice<'_>) -> Result<
     Ok(session.execute(update).await?.rows_affected() == 1)
 }
 
-/// Writes a plan: orders, holdings, events, what is parked, and last the stock, whose rows are the ones that
-/// other transactions wait for.
+/// Writes a plan. Returns the ends of the payment windows that begin; `None` if a row was not written
+/// that should be.
 pub(super) async fn write(
     session: &mut Session,
     partition: PartitionId,
     epoch: Epoch,
     plan: &Plan<'_>,
-) -> Result<Written, Trouble> {
+) -> Result<Option<Vec<(OrderId, Timestamp)>>, Trouble> {
+    let Some(due) = rows(session, plan).await? else {
+        return Ok(None);
+    };
+    let all = park(session, partition, epoch, &plan.parked).await? && stock(session, plan).await?;
+    Ok(all.then_some(due))
+}
+
+/// Writes the rows of a plan that nobody else wants: orders, holdings, events. Returns as
+/// [`write`].
+pub(super) async fn rows(
+    session: &mut Session,
+    plan: &Plan<'_>,
+) -> Result<Option<Vec<(OrderId, Timestamp)>>, Trouble> {
     let orders = insert_orders(session, &plan.orders).await?
         && move_orders(session, &plan.moves).await?
         && hold(session, plan).await?;
     if !orders {
-        return Ok(Written::NotAll);
+        return Ok(None);
     }
     let due = deadlines(session, &plan.due).await?;
     events::append(session, &plan.events).await?;
-    let rest = park(session, partition, epoch, &plan.parked).await?
-        && take(session, plan).await?
-        && settle(session, &plan.settled).await?;
-    Ok(if rest {
-        Written::All(due)
-    } else {
-        Written::NotAll
-    })
+    Ok(Some(due))
+}
+
+/// Takes the units of a plan out of the stock, last, since its rows are the ones that other
+/// transactions wait for. `false` if there are not enough.
+pub(super) async fn stock(session: &mut Session, plan: &Plan<'_>) -> Result<bool, Trouble> {
+    Ok(take(session, plan).await? && settle(session, &plan.settled).await?)
 }
 
 const DEADLINES: &str = concat!(

@@ -7,6 +7,7 @@
     reason = "a test may panic, sleep and spawn"
 )]
 
+mod abreast;
 mod batches;
 mod commands;
 mod contention;
