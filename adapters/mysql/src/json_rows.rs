@@ -25,37 +25,45 @@ pub(crate) fn json_parts<T: Serialize>(
     rows: impl Iterator<Item = T>,
 ) -> Result<Vec<JsonRows>, Trouble> {
     let mut parts: Vec<JsonRows> = Vec::new();
+    let mut text = Vec::with_capacity(BYTES_MAX);
+    let mut count = 0;
     for row in rows {
-        let row = json_row(&row)?;
-        match parts.last_mut() {
-            Some(part) if part.text.len() + row.len() < BYTES_MAX => {
-                part.text.push(',');
-                part.text.push_str(&row);
-                part.count += 1;
-            }
-            _ => {
-                let mut text = String::with_capacity(BYTES_MAX);
-                text.push('[');
-                text.push_str(&row);
-                parts.push(JsonRows { text, count: 1 });
-            }
+        let end = text.len();
+        text.push(if count == 0 { b'[' } else { b',' });
+        append(&mut text, &row)?;
+        if count > 0 && text.len() > BYTES_MAX {
+            let mut next = Vec::with_capacity(BYTES_MAX);
+            next.push(b'[');
+            next.extend_from_slice(&text[end + 1..]);
+            text.truncate(end);
+            parts.push(JsonRows::of(text, count)?);
+            (text, count) = (next, 0);
         }
+        count += 1;
     }
-    for part in &mut parts {
-        part.text.push(']');
+    if count > 0 {
+        parts.push(JsonRows::of(text, count)?);
     }
     Ok(parts)
 }
 
-/// A row without the nulls at its end.
-fn json_row<T: Serialize>(row: &T) -> Result<String, Trouble> {
-    const NULL_AT_THE_END: &str = ",null]";
-    let mut row = json(row)?;
-    while row.ends_with(NULL_AT_THE_END) {
-        row.truncate(row.len() - NULL_AT_THE_END.len());
-        row.push(']');
+impl JsonRows {
+    fn of(mut text: Vec<u8>, count: u64) -> Result<Self, Trouble> {
+        text.push(b']');
+        let text = String::from_utf8(text).map_err(|error| Trouble::Broken(Box::new(error)))?;
+        Ok(Self { text, count })
     }
-    Ok(row)
+}
+
+/// Appends a row without the nulls at its end.
+fn append<T: Serialize>(text: &mut Vec<u8>, row: &T) -> Result<(), Trouble> {
+    const NULL_AT_THE_END: &[u8] = b",null]";
+    serde_json::to_writer(&mut *text, row).map_err(|error| Trouble::Broken(Box::new(error)))?;
+    while text.ends_with(NULL_AT_THE_END) {
+        text.truncate(text.len() - NULL_AT_THE_END.len());
+        text.push(b']');
+    }
+    Ok(())
 }
 
 /// Rows as one parameter, however long.

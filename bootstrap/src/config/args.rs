@@ -305,9 +305,9 @@ pub(crate) struct WorkerArgs {
     #[arg(long, env = "SECKILL_WRITER_READ_MAX", value_name = "COUNT", default_value = "200",
           value_parser = value_parser!(u32).range(1..=512))]
     pub(crate) writer_read_max: u32,
-    /// Decisions after which a transaction of the ledger is full (1 to 512)
+    /// Decisions after which a batch for the ledger is full (1 to 896)
     #[arg(long, env = "SECKILL_WRITER_BATCH", value_name = "COUNT", default_value = "500",
-          value_parser = value_parser!(u32).range(1..=512))]
+          value_parser = value_parser!(u32).range(1..=896))]
     pub(crate) writer_batch: u32,
     /// How long a read of the stream waits for something new, in milliseconds (10 to 60000)
     #[arg(long, env = "SECKILL_WRITER_BLOCK_MS", value_name = "MS", default_value = "2000",

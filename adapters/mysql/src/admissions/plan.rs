@@ -7,8 +7,8 @@ use crate::events::of_claim;
 use crate::row::{reason_word, status_word};
 use seckill_application::ports::{BatchItem, EntryId, Verdict};
 use seckill_domain::{
-    BuyerId, Claim, Decision, EventKind, LeftReason, NewEvent, OrderId, OrderStatus, RejectReason,
-    Sequence, VoucherId,
+    BuyerId, Claim, Decision, EventKind, LeftReason, NewEvent, OrderStatus, RejectReason, Sequence,
+    VoucherId,
 };
 
 /// An order to insert. The amount, the currency and the end of the payment window come from its
@@ -80,8 +80,6 @@ pub(super) struct Plan<'b> {
     pub(super) verdicts: Vec<Verdict>,
     /// What happens to orders and vouchers by this, in the order of the items.
     pub(super) events: Vec<NewEvent>,
-    /// Orders whose payment window begins.
-    pub(super) due: Vec<OrderId>,
 }
 
 /// Units by key, sorted.
@@ -99,7 +97,6 @@ impl<'b> Plan<'b> {
         let mut plan = Self {
             orders: Vec::with_capacity(items.len()),
             events: Vec::with_capacity(items.len()),
-            due: Vec::with_capacity(items.len()),
             verdicts: vec![Verdict::Confirmed; items.len()],
             ..Self::default()
         };
@@ -167,10 +164,8 @@ impl<'b> Plan<'b> {
         Some(())
     }
 
-    /// Takes a claim's units out of the stock and into the buyer's holding; his payment window
-    /// begins.
+    /// Takes a claim's units out of the stock and into the buyer's holding.
     pub(super) fn confirm(&mut self, claim: &Claim, kind: EventKind) {
-        self.due.push(claim.order);
         self.events.push(NewEvent {
             kind,
             ..of_claim(claim, OrderStatus::PendingPayment)
@@ -213,9 +208,20 @@ impl<'b> NewOrder<'b> {
             created: storable(entry),
         }
     }
+
+    /// Whether its payment window begins.
+    pub(super) fn is_due(&self) -> bool {
+        self.status == status_word(OrderStatus::PendingPayment)
+    }
 }
 
 impl Move {
+    /// Whether its payment window begins.
+    pub(super) fn is_due(&self) -> bool {
+        self.was == status_word(OrderStatus::Waiting)
+            && self.status == status_word(OrderStatus::PendingPayment)
+    }
+
     /// Takes an order off the waitlist, into a stage and, if that is a rejection, its reason.
     fn from_waiting(
         claim: &Claim,

@@ -1,5 +1,7 @@
 //! The statements of a batch. Each writes any number of rows.
 
+use std::collections::{BTreeMap, HashMap};
+
 use seckill_application::ports::PartitionHead;
 use seckill_domain::{Epoch, OrderId, PartitionId, Timestamp};
 use serde::Serialize;
@@ -66,13 +68,15 @@ pub(super) async fn rows(
     session: &mut Session,
     plan: &Plan<'_>,
 ) -> Result<Option<Vec<(OrderId, Timestamp)>>, Trouble> {
-    let orders = insert_orders(session, &plan.orders).await?
-        && move_orders(session, &plan.moves).await?
-        && hold(session, plan).await?;
-    if !orders {
+    let Some(mut windows) = insert_orders(session, &plan.orders).await? else {
+        return Ok(None);
+    };
+    if !(move_orders(session, &plan.moves).await? && hold(session, plan).await?) {
         return Ok(None);
     }
-    let due = deadlines(session, &plan.due).await?;
+    let moved = plan.moves.iter().filter(|order| order.is_due());
+    windows.extend(moved.map(|order| vec![OrderId::new(order.id)]));
+    let due = deadlines(session, windows).await?;
     events::append(session, &plan.events).await?;
     Ok(Some(due))
 }
@@ -89,19 +93,32 @@ const DEADLINES: &str = concat!(
     "STRAIGHT_JOIN orders o ON o.id = wanted.id WHERE o.expires_at IS NOT NULL"
 );
 
-/// When these orders have to be paid, as the database has just written it down.
+/// Orders whose payment windows end at the same moment.
+type Window = Vec<OrderId>;
+
+/// When the orders of these windows have to be paid, as the database has just written it down. One
+/// order of each is asked for.
 async fn deadlines(
     session: &mut Session,
-    orders: &[OrderId],
+    windows: Vec<Window>,
 ) -> Result<Vec<(OrderId, Timestamp)>, Trouble> {
-    if orders.is_empty() {
+    let firsts = windows
+        .iter()
+        .enumerate()
+        .filter_map(|(at, window)| Some((*window.first()?, at)));
+    let firsts: HashMap<OrderId, usize> = firsts.collect();
+    if firsts.is_empty() {
         return Ok(Vec::new());
     }
-    let ids = json_ids(orders.iter().map(|order| order.get()));
-    let rows = session.rows(statement(DEADLINES).bind(ids)).await?;
-    rows.iter()
-        .map(|row| Ok((OrderId::new(get(row, "id")?), get_time(row, "expires_at")?)))
-        .collect()
+    let ids = json_ids(firsts.keys().map(|order| order.get()));
+    let mut due = Vec::with_capacity(windows.iter().map(Vec::len).sum());
+    for row in session.rows(statement(DEADLINES).bind(ids)).await? {
+        let end = get_time(&row, "expires_at")?;
+        let window = firsts.get(&OrderId::new(get(&row, "id")?));
+        let window = window.and_then(|at| windows.get(*at));
+        due.extend(window.into_iter().flatten().map(|order| (*order, end)));
+    }
+    Ok(due)
 }
 
 /// Runs a statement over rows, its last parameter; `true` if it found at least as many. (An upsert
@@ -146,7 +163,12 @@ const INSERT_ORDERS: &str = "INSERT INTO orders \
        STRAIGHT_JOIN vouchers v ON v.id = new.voucher \
      WHERE v.status <> 'draft'";
 
-async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result<bool, Trouble> {
+/// Returns the payment windows that begin: the clock stands still for a statement, so all orders of a
+/// voucher that one inserts have the same. `None` if not all were inserted.
+async fn insert_orders(
+    session: &mut Session,
+    orders: &[NewOrder<'_>],
+) -> Result<Option<Vec<Window>>, Trouble> {
     let rows = orders.iter().map(|new| {
         (
             new.id,
@@ -162,7 +184,28 @@ async fn insert_orders(session: &mut Session, orders: &[NewOrder<'_>]) -> Result
             new.reason,
         )
     });
-    run(session, || statement(INSERT_ORDERS), rows).await
+    let (mut windows, mut rest) = (Vec::new(), orders);
+    for part in json_parts(rows)? {
+        let insert = statement(INSERT_ORDERS).bind(part.text);
+        if session.execute(insert).await?.rows_affected() < part.count {
+            return Ok(None);
+        }
+        let count = usize::try_from(part.count).unwrap_or(usize::MAX);
+        let (inserted, others) = rest.split_at(count.min(rest.len()));
+        windows.extend(windows_of(inserted));
+        rest = others;
+    }
+    Ok(Some(windows))
+}
+
+/// The windows that begin with orders of one statement.
+fn windows_of(inserted: &[NewOrder<'_>]) -> impl Iterator<Item = Window> {
+    let mut windows: BTreeMap<u64, Window> = BTreeMap::new();
+    for order in inserted.iter().filter(|order| order.is_due()) {
+        let window = windows.entry(order.voucher).or_default();
+        window.push(OrderId::new(order.id));
+    }
+    windows.into_values()
 }
 
 async fn move_orders(session: &mut Session, moves: &[Move]) -> Result<bool, Trouble> {
