@@ -14,8 +14,8 @@ pub struct LedgerConfig {
     /// Most connections for reads and units of work; a quarter of them is kept for reads.
     pub max_connections: u32,
     /// Most connections for applying admissions, which never queue behind the others: as many as
-    /// this process writes partitions at once, or two of each, so that large batches are written in
-    /// halves at the same time.
+    /// this process writes partitions at once. As many again are opened for the second halves of
+    /// large batches.
     pub writer_connections: u32,
     /// How long to wait for a connection.
     pub acquire_timeout: Duration,

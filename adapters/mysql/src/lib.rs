@@ -3,12 +3,14 @@
 //! [`MySqlLedger`] gives the ports that share one database. What makes it safe is in the schema
 //! (`migrations/`): row constraints hold even if everything above them is wrong. What makes it fast
 //! is in `admissions`: one transaction of a handful of statements for a whole batch of decisions,
-//! however many they are.
+//! however many they are, or two at the same time for a large one.
 //!
 //! Architecture invariants:
 //! - every time is the database's, and every session runs in UTC at `READ COMMITTED`;
 //! - rows are locked in one order: partition, parked message, orders, holdings, voucher, adjustments;
-//!   events, payments and refunds are written under the lock of their order;
+//!   events, payments and refunds are written under the lock of their order. The second half of a
+//!   large batch has its orders before the partition: whoever meets it gets a deadlock, and tries
+//!   again;
 //! - a connection that was left in the middle of a statement is closed, never reused.
 
 mod admissions;

@@ -91,14 +91,15 @@ impl MySqlLedger {
                 })
                 .connect_lazy_with(options.clone())
         };
+        let writers_max = 2 * config.writer_connections.max(1);
         let store = Store {
             pool: pool(config.max_connections, &[]),
-            writers: pool(config.writer_connections, &crate::admissions::EVERY_BATCH),
+            writers: pool(writers_max, &crate::admissions::EVERY_BATCH),
             writer_sessions: WriterSessions::new(config.writer_connections, config.acquire_timeout),
             units: Arc::new(Semaphore::new(units_of_work_max(config.max_connections))),
             acquire_timeout: config.acquire_timeout,
             statement_timeout: config.statement_timeout,
-            attempts_max: config.max_connections.max(config.writer_connections) + 1,
+            attempts_max: config.max_connections.max(writers_max) + 1,
             edits: Edits::new(&config.statement_edits),
             meters: meters.clone(),
         };
@@ -193,7 +194,7 @@ impl Store {
         self.begin_in_turn(port, turn).await
     }
 
-    /// A second transaction of a writer, unless others need the connections.
+    /// A second transaction of a writer, if there is a connection for it.
     pub(crate) async fn begin_beside(&self, port: &'static str) -> Result<Option<Session>, Fault> {
         match self.writer_sessions.turn_beside() {
             Some(turn) => self.begin_in_turn(port, turn).await.map(Some),

@@ -11,22 +11,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::fault::Trouble;
 use crate::session::Session;
 
-/// The right of a writer to a session. There are as many as the pool has connections, so whoever has
-/// one finds a kept session or a connection in the pool.
+/// The right of a writer to a session. There are as many as the pool has connections, half of them for
+/// second halves of batches, so whoever has one finds a kept session or a connection in the pool, and
+/// nobody waits for a turn because of somebody's half.
 pub(crate) type Turn = OwnedSemaphorePermit;
 
 /// Sessions that wait for the next batch, the last one used on top.
 pub(crate) struct WriterSessions {
     turns: Arc<Semaphore>,
+    beside: Arc<Semaphore>,
     kept: Mutex<Vec<Session>>,
     patience: Duration,
 }
 
 impl WriterSessions {
-    pub(crate) fn new(sessions: u32, patience: Duration) -> Self {
-        let sessions = usize::try_from(sessions.max(1)).unwrap_or(1);
+    pub(crate) fn new(writers: u32, patience: Duration) -> Self {
+        let writers = usize::try_from(writers.max(1)).unwrap_or(1);
         Self {
-            turns: Arc::new(Semaphore::new(sessions)),
+            turns: Arc::new(Semaphore::new(writers)),
+            beside: Arc::new(Semaphore::new(writers)),
             kept: Mutex::default(),
             patience,
         }
@@ -41,9 +44,9 @@ impl WriterSessions {
         }
     }
 
-    /// A turn that nobody waits for.
+    /// A turn for a second session, if there is one.
     pub(crate) fn turn_beside(&self) -> Option<Turn> {
-        self.turns.clone().try_acquire_owned().ok()
+        self.beside.clone().try_acquire_owned().ok()
     }
 
     /// A session that was kept. The server may have ended it meanwhile.

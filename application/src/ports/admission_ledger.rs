@@ -80,7 +80,7 @@ impl BatchItem {
     }
 }
 
-/// What to apply in one transaction.
+/// What to apply at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionBatch {
     /// Which partition.
@@ -130,7 +130,8 @@ pub enum Applied {
         /// When the orders confirmed just now have to be paid.
         due: Vec<(OrderId, Timestamp)>,
     },
-    /// Fence, epoch or position are not what the batch says; nothing changed.
+    /// Fence, epoch or position are not what the batch says, or what they were once the first entries
+    /// of it were applied: the position says what is there. Nothing beyond it changed.
     Stale(PartitionHead),
 }
 
@@ -148,10 +149,11 @@ pub trait AdmissionLedger: Send + Sync {
     async fn next_epoch(&self, partition: PartitionId, seen: Epoch)
     -> Result<PartitionHead, Fault>;
 
-    /// Applies a batch in one transaction: the position moves only from `head`, orders are inserted
-    /// (or moved on, for those that waited), holdings and stock change, and everything commits or
-    /// nothing. If the database refuses a statement, the items are applied one by one, and each
-    /// gets its own verdict. Never judges window or status: a grant stands. Idempotent by order id
+    /// Applies a batch: the position moves only from `head`, orders are inserted (or moved on, for
+    /// those that waited), holdings and stock change, and everything up to a position commits with
+    /// that position or not at all. Mostly that is the whole batch; a ledger may take the first
+    /// entries by themselves, so that after a fault the position says how much is there. If the
+    /// database refuses a statement, the items are applied one by one, and each gets its own verdict. Never judges window or status: a grant stands. Idempotent by order id
     /// and kind. The amount and payment window are the voucher's; the window starts at the
     /// database's clock.
     ///

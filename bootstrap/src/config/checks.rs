@@ -159,8 +159,7 @@ impl RealStores {
             redis,
             mysql: LedgerConfig {
                 max_connections: args.ledger_connections,
-                // Two of each partition: a large batch is written in halves.
-                writer_connections: (2 * u32::from(partitions.count())).min(16),
+                writer_connections: u32::from(partitions.count()).min(16),
                 statement_timeout: Duration::from_millis(args.ledger_timeout_ms),
                 ..LedgerConfig::new(args.urls.ledger.reveal())
             },

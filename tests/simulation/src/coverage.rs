@@ -32,6 +32,8 @@ seen! {
     CommitAnswerLost "answer lost after a commit";
     /// A batch was applied and the answer lost.
     BatchAnswerLost "answer lost after a batch";
+    /// The first entries of a batch were applied, and the rest was not.
+    BatchInPart "batch applied in part";
     /// A call was carried out after its caller had given it up.
     LateRequest "request carried out late";
     /// An entry was delivered again.

@@ -12,6 +12,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use seckill_application::Effect;
 use seckill_application::ports::BatchItem;
 use seckill_domain::{Claim, Decision};
 use tokio::sync::oneshot;
@@ -25,15 +26,15 @@ use crate::meters::LedgerMeters;
 use crate::session::Session;
 use crate::store::Store;
 
-/// Least items of a half: fewer are written as quickly as a second transaction begins.
-const HALF_MIN: usize = 200;
+/// Least items of a batch that is parted: fewer are written as quickly as a second transaction begins.
+const PARTED_MIN: usize = 400;
 /// How long a half with its rows written waits for the one before it, which has as much to do.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The halves of a slice that may be written at the same time: grants, none of which wants a row of
 /// the other half.
 pub(super) fn halves(whole: Slice<'_>) -> Option<(Slice<'_>, Slice<'_>)> {
-    if whole.items.len() < 2 * HALF_MIN {
+    if whole.items.len() < PARTED_MIN {
         return None;
     }
     let (first, second) = whole.whole_halves()?;
@@ -77,13 +78,20 @@ pub(super) async fn settle<'b>(
     let Some(mut settled) = first? else {
         return apply::look_closely(store, whole).await;
     };
-    let rest = match followed? {
-        Followed::Committed(rest) => {
+    let rest = match followed {
+        Ok(Followed::Committed(rest)) => {
             LedgerMeters::add_one(&store.meters.batches_abreast);
             rest
         }
-        Followed::Refused => apply::look_closely(store, second).await?,
-        Followed::LetGo => apply::settle(store, second).await?,
+        Ok(Followed::Refused) => apply::look_closely(store, second).await?,
+        Ok(Followed::LetGo) => apply::settle(store, second).await?,
+        // No connection to be had, a lock that did not come free: nothing of it remains either, and
+        // what the first has committed is to be told.
+        Err(Stop::Fault(fault)) if fault.effect() == Effect::None => {
+            tracing::debug!(fault = fault.chain(), "a half is written after the other");
+            apply::settle(store, second).await?
+        }
+        Err(stop) => return Err(stop),
     };
     settled.append(rest);
     Ok(settled)

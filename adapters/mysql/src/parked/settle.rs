@@ -7,7 +7,7 @@ use crate::fault::Trouble;
 use crate::session::{Session, statement};
 
 /// A message, locked, and its partition's position before it, as everybody does: until the end of
-/// the transaction no order writer inserts orders. `None` if there is none of this number.
+/// the transaction no order writer commits orders. `None` if there is none of this number.
 pub(super) async fn lock(session: &mut Session, id: u64) -> Result<Option<Row>, Trouble> {
     const PARTITION: &str = "SELECT p.partition_id FROM partitions p \
          WHERE p.partition_id = (SELECT m.partition_id FROM parked_messages m WHERE m.id = ?) \

@@ -52,7 +52,7 @@ async fn work(
     Ok(true)
 }
 
-/// An order that is not there has no row to lock. Until the end of the transaction nobody inserts
+/// An order that is not there has no row to lock. Until the end of the transaction nobody commits
 /// it: who does has its partition's position.
 async fn hold_writers(session: &mut Session, voucher: VoucherId) -> Result<(), Trouble> {
     const SQL: &str = "SELECT p.partition_id FROM partitions p \

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use seckill_application::ports::{AdmissionBatch, Applied, BatchItem, EntryId, Verdict};
+use seckill_application::Effect;
+use seckill_application::ports::{
+    AdmissionBatch, Applied, BatchItem, EntryId, PartitionHead, Verdict,
+};
 use seckill_domain::{Claim, Decision, RejectReason};
+use seckill_mysql::{LedgerConfig, MySqlLedger, StatementEdit};
 
-use crate::fixture::{Fixture, PARTITION, entry, number, run};
+use crate::fixture::{Fixture, PARTITION, entry, number, publish, run};
+use crate::swallow::Swallowing;
 
 /// Items of a batch that is written in halves, and the half of them.
 const LARGE: u64 = 600;
@@ -38,7 +43,7 @@ async fn a_large_batch_of_grants_is_written_in_halves() {
         panic!("{applied:?}");
     };
     assert_eq!(abreast(&fixture), 1);
-    assert_eq!(verdicts, [Verdict::Confirmed; LARGE as usize]);
+    assert_eq!(verdicts, [Verdict::Confirmed; 600]);
     assert_eq!(
         head,
         fixture.ports.admissions.head(PARTITION).await.unwrap()
@@ -74,13 +79,13 @@ async fn other_batches_are_written_in_one_piece() {
 
 #[tokio::test]
 async fn a_half_that_is_refused_is_looked_at_closely() {
-    let mut fixture = Fixture::new(LARGE as u32 + HALF as u32, 1).await;
-    let (known, late) = (7, LARGE - 7);
+    let mut fixture = Fixture::new(900, 1).await;
+    let (known, late) = (7, 593);
     let verdicts = fixture.apply(vec![fixture.granted(known, known, 1)]).await;
     assert_eq!(verdicts, [Verdict::Confirmed]);
     // A repeat in the first half.
     let verdicts = fixture.apply(grants(&fixture, 1..=LARGE)).await;
-    assert_eq!(verdicts[known as usize - 1], Verdict::AlreadyThere);
+    assert_eq!(verdicts[6], Verdict::AlreadyThere);
     let confirmed = verdicts.iter().filter(|it| **it == Verdict::Confirmed);
     assert_eq!(confirmed.count() as u64, LARGE - 1);
     assert_eq!(fixture.ledger.meters().counts().batches_reexamined, 1);
@@ -90,17 +95,47 @@ async fn a_half_that_is_refused_is_looked_at_closely() {
         order: seckill_domain::OrderId::new(5_000),
         ..fixture.claim(0, late, 1)
     };
-    more[LARGE as usize - 2] = Decision::Granted(again);
+    more[598] = Decision::Granted(again);
     let verdicts = fixture.apply(more).await;
     assert_eq!(fixture.ledger.meters().counts().batches_reexamined, 2);
-    let of = |at: u64| verdicts[at as usize];
-    assert!((0..HALF).all(|at| of(at) == Verdict::Confirmed));
+    let (first, second) = verdicts.split_at(300);
+    assert!(first.iter().all(|it| *it == Verdict::Confirmed));
     let rejected = Verdict::Rejected(RejectReason::NoStock);
-    assert!((HALF..LARGE - 2).all(|at| of(at) == rejected));
-    assert!(matches!(of(LARGE - 2), Verdict::Rejected(_)));
+    assert!(second[..298].iter().all(|it| *it == rejected));
+    assert!(matches!(second[298], Verdict::Rejected(_)));
     assert_eq!(fixture.voucher().await.stock_units, 0);
     assert_eq!(abreast(&fixture), 0);
     fixture.assert_sound().await;
+}
+
+/// The payment windows of two vouchers, in more than one statement of either half.
+#[tokio::test]
+async fn every_order_is_due_when_its_row_says() {
+    let fixture = Fixture::new(1_000, 1).await;
+    let other = publish(&fixture.ports, 1_000, 1).await.id;
+    let mut meddler = fixture.database.connect().await;
+    let shorter = format!("UPDATE vouchers SET payment_window_s = 60 WHERE id = {other}");
+    run(&mut meddler, &shorter).await;
+    let long_key = || Some("k".repeat(64).parse().unwrap());
+    let grants = (1..=LARGE).map(|n| {
+        let claim = fixture.claim(n, n, 1);
+        Decision::Granted(Claim {
+            voucher: if n % 3 == 0 { other } else { claim.voucher },
+            key: long_key(),
+            ..claim
+        })
+    });
+    let batch = fixture.batch(grants.collect());
+    let applied = fixture.ports.admissions.apply(&batch).await.unwrap();
+    let Applied::Committed { due, .. } = applied else {
+        panic!("{applied:?}");
+    };
+    assert_eq!(abreast(&fixture), 1);
+    assert_eq!(due.len() as u64, LARGE);
+    for (order, end) in due {
+        let written = fixture.order(order.get()).await.unwrap();
+        assert_eq!(written.expires_at, Some(end), "{order}");
+    }
 }
 
 /// A writer with a higher fence comes in between: it finds the first half, whose last entry is whole,
@@ -108,31 +143,9 @@ async fn a_half_that_is_refused_is_looked_at_closely() {
 #[tokio::test]
 async fn whoever_is_fenced_between_the_halves_writes_the_first_alone() {
     let fixture = Fixture::new(1_000, 1).await;
-    let mut batch = fixture.batch(grants(&fixture, 1..=LARGE));
-    for item in &mut batch.items {
-        let BatchItem::Decision {
-            entry, sequence, ..
-        } = item
-        else {
-            panic!("a grant");
-        };
-        *entry = of_128(sequence.get());
-    }
-    batch.up_to = of_128(LARGE);
-    let mut meddler = fixture.database.connect().await;
-    run(&mut meddler, "BEGIN").await;
-    run(&mut meddler, "SELECT * FROM voucher_stock FOR UPDATE").await;
-    let (admissions, copy) = (fixture.ports.admissions.clone(), batch.clone());
-    let writer = tokio::spawn(async move { admissions.apply(&copy).await });
-    // The first half has the position's lock.
-    lock_waits(&fixture, 1).await;
-    let admissions = fixture.ports.admissions.clone();
-    let other = tokio::spawn(async move { admissions.take_over(PARTITION).await });
-    lock_waits(&fixture, 2).await;
-    run(&mut meddler, "ROLLBACK").await;
-    let taken = other.await.unwrap().unwrap();
+    let batch = in_entries_of_128(&fixture);
+    let (applied, taken) = fenced_between(&fixture, &fixture.ledger, &batch).await;
     assert_eq!((taken.applied.get(), taken.entry), (256, of_128(256)));
-    let applied = writer.await.unwrap().unwrap();
     assert_eq!(applied, Applied::Stale(taken));
     assert_eq!(orders(&fixture).await, 256);
     let rest = AdmissionBatch {
@@ -144,6 +157,75 @@ async fn whoever_is_fenced_between_the_halves_writes_the_first_alone() {
     assert!(matches!(applied, Applied::Committed { .. }));
     assert_eq!(orders(&fixture).await, 600);
     fixture.assert_sound().await;
+}
+
+/// Negative control: a position that moves for anybody.
+#[tokio::test]
+async fn without_the_fence_the_second_half_is_written_as_well() {
+    let fixture = Fixture::new(1_000, 1).await;
+    let config = LedgerConfig {
+        statement_edits: vec![StatementEdit {
+            find: "AND fence = ? AND epoch = ?",
+            replace: "AND (fence = ? OR TRUE) AND epoch = ?",
+        }],
+        ..LedgerConfig::new(fixture.database.url.clone())
+    };
+    let unfenced = MySqlLedger::connect(config).await.unwrap();
+    let batch = in_entries_of_128(&fixture);
+    let (applied, taken) = fenced_between(&fixture, &unfenced, &batch).await;
+    assert_eq!(taken.applied.get(), 256);
+    assert!(matches!(applied, Applied::Committed { .. }), "{applied:?}");
+    assert_eq!(orders(&fixture).await, 600);
+}
+
+fn in_entries_of_128(fixture: &Fixture) -> AdmissionBatch {
+    let mut batch = fixture.batch(grants(fixture, 1..=LARGE));
+    for item in &mut batch.items {
+        let BatchItem::Decision {
+            entry, sequence, ..
+        } = item
+        else {
+            panic!("a grant");
+        };
+        *entry = of_128(sequence.get());
+    }
+    batch.up_to = of_128(LARGE);
+    batch
+}
+
+/// The entry of a decision, if each has 128.
+fn of_128(sequence: u64) -> EntryId {
+    EntryId {
+        millis: 1_790_000_000_000 + sequence.div_ceil(128),
+        counter: 0,
+    }
+}
+
+/// Has this ledger apply a batch, and another writer draw a fence between the halves.
+async fn fenced_between(
+    fixture: &Fixture,
+    ledger: &MySqlLedger,
+    batch: &AdmissionBatch,
+) -> (Applied, PartitionHead) {
+    let mut meddler = fixture.database.connect().await;
+    run(&mut meddler, "BEGIN").await;
+    run(&mut meddler, "SELECT * FROM voucher_stock FOR UPDATE").await;
+    let (admissions, copy) = (ledger.ports().admissions, batch.clone());
+    let writer = tokio::spawn(async move { admissions.apply(&copy).await });
+    // The first half has the position's lock.
+    lock_waits(fixture, 1).await;
+    let admissions = fixture.ports.admissions.clone();
+    let other = tokio::spawn(async move { admissions.take_over(PARTITION).await });
+    lock_waits(fixture, 2).await;
+    run(&mut meddler, "ROLLBACK").await;
+    let taken = other.await.unwrap().unwrap();
+    (writer.await.unwrap().unwrap(), taken)
+}
+
+/// Locks what a buyer holds of the voucher, and nothing beside it.
+fn lock_of(fixture: &Fixture, buyer: u64) -> String {
+    let voucher = fixture.voucher;
+    format!("SELECT * FROM holdings WHERE voucher_id = {voucher} AND user_id = {buyer} FOR UPDATE")
 }
 
 /// Waits until so many transactions wait for a lock. The server looks again for whoever has not asked
@@ -161,14 +243,6 @@ async fn lock_waits(fixture: &Fixture, count: i64) {
     panic!("never {count} that wait: {}", fixture.number(waits).await);
 }
 
-/// The entry of a decision, if each has 128.
-fn of_128(sequence: u64) -> EntryId {
-    EntryId {
-        millis: 1_790_000_000_000 + sequence.div_ceil(128),
-        counter: 0,
-    }
-}
-
 /// Somebody has a row that the first half needs, and waits for one that the second has. The database
 /// sees no deadlock: the second waits for the first outside of it.
 #[tokio::test]
@@ -182,10 +256,8 @@ async fn the_second_half_lets_go_of_what_the_first_waits_behind() {
     fixture.apply(before).await;
     let batch = fixture.batch(grants(&fixture, 1..=LARGE));
     let mut meddler = fixture.database.connect().await;
-    let of = |buyer: u64| format!("voucher_id = {} AND user_id = {buyer}", fixture.voucher);
-    let lock = |buyer: u64| format!("SELECT * FROM holdings WHERE {} FOR UPDATE", of(buyer));
     run(&mut meddler, "BEGIN").await;
-    run(&mut meddler, &lock(early)).await;
+    run(&mut meddler, &lock_of(&fixture, early)).await;
     let (admissions, copy) = (fixture.ports.admissions.clone(), batch.clone());
     let writer = tokio::spawn(async move { admissions.apply(&copy).await });
     let mut onlooker = fixture.database.connect().await;
@@ -194,17 +266,14 @@ async fn the_second_half_lets_go_of_what_the_first_waits_behind() {
         "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
     )
     .await;
-    let units = format!(
-        "SELECT CAST(units AS SIGNED) FROM holdings WHERE {}",
-        of(late)
-    );
+    let units = format!("SELECT CAST(units AS SIGNED) FROM holdings WHERE user_id = {late}");
     for _ in 0..5_000 {
         if number(&mut onlooker, &units).await == 2 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    run(&mut meddler, &lock(late)).await;
+    run(&mut meddler, &lock_of(&fixture, late)).await;
     run(&mut meddler, "ROLLBACK").await;
     let applied = writer.await.unwrap().unwrap();
     let Applied::Committed { verdicts, .. } = applied else {
@@ -214,6 +283,67 @@ async fn the_second_half_lets_go_of_what_the_first_waits_behind() {
     let counts = fixture.ledger.meters().counts();
     assert_eq!((counts.lock_wait_timeouts, counts.deadlocks), (0, 0));
     assert_eq!(counts.batches_abreast, 0, "one after the other");
+    fixture.assert_sound().await;
+}
+
+/// A lock that the second half waits for in vain: what the first has committed is told all the same.
+#[tokio::test]
+async fn a_half_that_meets_a_lock_is_written_after_the_other() {
+    let mut fixture = Fixture::new(2_000, 2).await;
+    fixture.apply(vec![fixture.granted(9_001, LARGE, 1)]).await;
+    let batch = fixture.batch(grants(&fixture, 1..=LARGE));
+    let mut meddler = fixture.database.connect().await;
+    run(&mut meddler, "BEGIN").await;
+    run(&mut meddler, &lock_of(&fixture, LARGE)).await;
+    let (admissions, copy) = (fixture.ports.admissions.clone(), batch.clone());
+    let writer = tokio::spawn(async move { admissions.apply(&copy).await });
+    while fixture.ledger.meters().counts().lock_wait_timeouts == 0 {
+        assert!(!writer.is_finished(), "{:?}", writer.await);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(orders(&fixture).await, 301, "the first half is there");
+    run(&mut meddler, "ROLLBACK").await;
+    let applied = writer.await.unwrap().unwrap();
+    let Applied::Committed { verdicts, due, .. } = applied else {
+        panic!("{applied:?}");
+    };
+    assert!(verdicts.iter().all(|it| *it == Verdict::Confirmed));
+    assert_eq!((verdicts.len() as u64, due.len() as u64), (LARGE, LARGE));
+    assert_eq!(abreast(&fixture), 0);
+    fixture.assert_sound().await;
+}
+
+/// There are three connections to be had: one to see whether the server is there, one for reads, one
+/// for writing.
+#[tokio::test]
+async fn a_half_that_has_no_connection_is_written_after_the_other() {
+    let mut fixture = Fixture::new(1_000, 1).await;
+    let way = Swallowing::of(&fixture.database, 3, Duration::from_secs(1)).await;
+    let batch = fixture.batch(grants(&fixture, 1..=LARGE));
+    let applied = way.ledger.ports().admissions.apply(&batch).await.unwrap();
+    let Applied::Committed { due, head, .. } = applied else {
+        panic!("{applied:?}");
+    };
+    assert_eq!((due.len() as u64, head.applied.get()), (LARGE, LARGE));
+    assert_eq!(way.ledger.meters().counts().batches_abreast, 0);
+    fixture.head = head;
+    fixture.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_first_half_whose_commit_is_not_answered_is_there_and_the_second_is_not() {
+    let mut fixture = Fixture::new(1_000, 1).await;
+    let way = Swallowing::connect(&fixture.database).await;
+    let batch = fixture.batch(grants(&fixture, 1..=LARGE));
+    way.arm();
+    let fault = way.ledger.ports().admissions.apply(&batch).await;
+    assert_eq!(fault.unwrap_err().effect(), Effect::Unknown);
+    fixture.head = fixture.ports.admissions.head(PARTITION).await.unwrap();
+    assert_eq!(fixture.head.applied.get(), HALF);
+    assert_eq!(fixture.head.entry, entry(fixture.head.applied));
+    let verdicts = fixture.apply(grants(&fixture, HALF + 1..=LARGE)).await;
+    assert!(verdicts.iter().all(|it| *it == Verdict::Confirmed));
+    assert_eq!(orders(&fixture).await, 600);
     fixture.assert_sound().await;
 }
 

@@ -19,18 +19,23 @@ pub(crate) struct Swallowing {
 
 impl Swallowing {
     pub(crate) async fn connect(database: &FreshDatabase) -> Self {
+        Self::of(database, usize::MAX, Duration::from_secs(10)).await
+    }
+
+    /// As many connections as this, and how long the ledger tries to have another.
+    pub(crate) async fn of(database: &FreshDatabase, most: usize, patience: Duration) -> Self {
         let (before, rest) = database.url.split_once('@').unwrap();
         let (server, path) = rest.split_once('/').unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let armed = Arc::new(AtomicBool::new(false));
-        tokio::spawn(relay(listener, server.to_owned(), armed.clone()));
+        tokio::spawn(relay(listener, most, server.to_owned(), armed.clone()));
         // Without encryption, or a commit could not be told from anything else. MySQL lets a user in
         // who has been in before.
         let url = format!("{before}@127.0.0.1:{port}/{path}?ssl-mode=DISABLED");
         let config = LedgerConfig {
             statement_timeout: Duration::from_secs(1),
-            acquire_timeout: Duration::from_secs(10),
+            acquire_timeout: patience,
             ..LedgerConfig::new(url)
         };
         let ledger = MySqlLedger::connect(config).await.unwrap();
@@ -42,8 +47,11 @@ impl Swallowing {
     }
 }
 
-async fn relay(listener: TcpListener, server: String, armed: Arc<AtomicBool>) {
-    while let Ok((client, _)) = listener.accept().await {
+async fn relay(listener: TcpListener, most: usize, server: String, armed: Arc<AtomicBool>) {
+    for _ in 0..most {
+        let Ok((client, _)) = listener.accept().await else {
+            break;
+        };
         let server = TcpStream::connect(&server).await.unwrap();
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();

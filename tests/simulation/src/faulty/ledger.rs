@@ -5,10 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use seckill_application::Fault;
 use seckill_application::ports::{
-    AdmissionBatch, AdmissionLedger, Applied, BatchItem, Confirmation, DifferenceKind, EventOutbox,
-    GateUpdates, LastRuns, LeaseOwner, Ledger, LedgerOrder, LedgerTally, MoneyMovements, Page,
-    ParkedMessage, ParkedMessages, ParkedOrder, ParkedReply, PartitionHead, Payments,
-    Reconciliations, Report, SaleSnapshot, Told, UnitOfWork, VoucherFilter,
+    AdmissionBatch, AdmissionLedger, Applied, BatchItem, Confirmation, DifferenceKind, EntryId,
+    EventOutbox, GateUpdates, LastRuns, LeaseOwner, Ledger, LedgerOrder, LedgerTally,
+    MoneyMovements, Page, ParkedMessage, ParkedMessages, ParkedOrder, ParkedReply, PartitionHead,
+    Payments, Reconciliations, Report, SaleSnapshot, Told, UnitOfWork, VoucherFilter,
 };
 use seckill_domain::{
     BuyerId, Claim, Epoch, Event, EventId, GateUpdate, GateVersion, IdempotencyKey, Money, Order,
@@ -17,7 +17,13 @@ use seckill_domain::{
 
 use super::unit::FaultyUnit;
 use super::{Faulty, faulty};
-use crate::link::Late;
+use crate::coverage::Seen;
+use crate::link::{Late, Way};
+
+/// Batches in a thousand that are taken in two parts, of those that have two entries.
+const PARTED: u32 = 500;
+/// Of those, how many in a thousand come to an end in between.
+const CUT_SHORT: u32 = 500;
 
 faulty!(Ledger as "ledger" {
     voucher(id: VoucherId) -> Option<Voucher>;
@@ -53,17 +59,94 @@ faulty!(AdmissionLedger as "admission_ledger" {
     }
 
     async fn apply(&self, batch: &AdmissionBatch) -> Result<Applied, Fault> {
-        let (inner, watch, kept) = (self.inner.clone(), self.watch.clone(), batch.clone());
-        let late: Late = Box::new(move || Box::pin(async move {
-            if let Ok(applied) = inner.apply(&kept).await {
-                watch.applied(&kept, &applied, crate::link::Way::AnswerLost);
-            }
-        }));
-        let watch = |reply: &Applied, way| self.watch.applied(batch, reply, way);
-        let call = self.inner.apply(batch);
-        self.link.watched("admission_ledger.apply", Some(late), call, watch).await
+        match self.parted(batch) {
+            Some((first, rest)) => self.apply_apart(&first, rest).await,
+            None => self.apply_at_once(batch).await,
+        }
     }
 });
+
+impl Faulty<dyn AdmissionLedger> {
+    /// Some batches are taken in two parts, each of whole entries, as the ledger may.
+    fn parted(&self, batch: &AdmissionBatch) -> Option<(AdmissionBatch, AdmissionBatch)> {
+        let seams: Vec<usize> = (1..batch.items.len())
+            .filter(|at| entry(&batch.items[at - 1]) != entry(&batch.items[*at]))
+            .collect();
+        let dice = &self.link.nature.dice;
+        let seam = *dice.pick(&seams).filter(|_| dice.chance(PARTED))?;
+        let (first, rest) = batch.items.split_at(seam);
+        let first = AdmissionBatch {
+            items: first.to_vec(),
+            up_to: entry(first.last()?),
+            ..*batch
+        };
+        let rest = AdmissionBatch {
+            items: rest.to_vec(),
+            ..*batch
+        };
+        Some((first, rest))
+    }
+
+    async fn apply_apart(
+        &self,
+        first: &AdmissionBatch,
+        mut rest: AdmissionBatch,
+    ) -> Result<Applied, Fault> {
+        let mut applied = self.apply_at_once(first).await?;
+        let Applied::Committed {
+            verdicts,
+            head,
+            due,
+        } = &mut applied
+        else {
+            return Ok(applied);
+        };
+        rest.head = *head;
+        let behind = if self.link.nature.dice.chance(CUT_SHORT) {
+            Err(Fault::unknown("admission_ledger.apply", "cut short"))
+        } else {
+            self.apply_at_once(&rest).await
+        };
+        if !matches!(behind, Ok(Applied::Committed { .. })) {
+            self.link.nature.coverage.saw(Seen::BatchInPart);
+        }
+        match behind? {
+            Applied::Committed {
+                verdicts: more,
+                head: end,
+                due: later,
+            } => {
+                verdicts.extend(more);
+                due.extend(later);
+                *head = end;
+                Ok(applied)
+            }
+            stale @ Applied::Stale(_) => Ok(stale),
+        }
+    }
+
+    async fn apply_at_once(&self, batch: &AdmissionBatch) -> Result<Applied, Fault> {
+        let (inner, watch, kept) = (self.inner.clone(), self.watch.clone(), batch.clone());
+        let late: Late = Box::new(move || {
+            Box::pin(async move {
+                if let Ok(applied) = inner.apply(&kept).await {
+                    watch.applied(&kept, &applied, Way::AnswerLost);
+                }
+            })
+        });
+        let watch = |reply: &Applied, way| self.watch.applied(batch, reply, way);
+        let call = self.inner.apply(batch);
+        let name = "admission_ledger.apply";
+        self.link.watched(name, Some(late), call, watch).await
+    }
+}
+
+/// The entry that an item came in.
+fn entry(item: &BatchItem) -> EntryId {
+    match item {
+        BatchItem::Decision { entry, .. } | BatchItem::Unreadable { entry, .. } => *entry,
+    }
+}
 
 faulty!(GateUpdates as "gate_updates" {
     after(voucher: VoucherId, after: GateVersion, max: usize) -> Vec<GateUpdate>;
