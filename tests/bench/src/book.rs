@@ -64,7 +64,7 @@ pub struct Row {
     lowest: f64,
     highest: f64,
     /// The median of what was divided, and of what it was divided by.
-    a: f64,
+    a: Option<f64>,
     b: Option<f64>,
     pairs: usize,
     void: usize,
@@ -73,9 +73,12 @@ pub struct Row {
 }
 
 impl Book {
-    /// Notes a pair: the value is `a / b`.
+    /// Notes a pair: the value is `a / b`. One that was divided by nothing is void.
     pub fn pair(&mut self, id: &'static str, a: f64, b: f64) {
         let value = a / b;
+        if !value.is_finite() {
+            return self.void(id, format!("{a} by {b} is no ratio"));
+        }
         self.note(
             id,
             Sample {
@@ -149,7 +152,7 @@ impl Book {
             median,
             lowest: values.iter().copied().fold(f64::INFINITY, f64::min),
             highest: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            a: self::median(&samples.iter().map(|it| it.a).collect::<Vec<_>>()).unwrap_or(0.0),
+            a: self::median(&samples.iter().map(|it| it.a).collect::<Vec<_>>()),
             b: self::median(&samples.iter().filter_map(|it| it.b).collect::<Vec<_>>()),
             pairs: samples.len(),
             void,
@@ -187,7 +190,7 @@ impl Book {
                 row.line.what,
                 format!("{sign}{}", short(must)),
                 format!("{sign}{}", short(stretch)),
-                short(row.a),
+                row.a.map_or(String::new(), short),
                 row.b.map_or(String::new(), short),
                 row.line.units,
                 row.pairs,
@@ -307,6 +310,7 @@ mod tests {
         book.void("G1", "a unit is gone".to_owned());
         book.pair("G3", 5.0, 10.0);
         book.void("G7", "nothing was drained".to_owned());
+        book.pair("G5", 80.0, 0.0);
         let rows: Vec<_> = book
             .rows()
             .iter()
@@ -315,6 +319,7 @@ mod tests {
         let expected = [
             ("G1", Verdict::Must),
             ("G3", Verdict::Missed),
+            ("G5", Verdict::Void),
             ("G7", Verdict::Void),
         ];
         assert_eq!(rows, expected);

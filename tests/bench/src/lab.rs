@@ -17,7 +17,8 @@ use crate::raw::{self, Raw, Shape};
 use crate::servers::{Programs, Servers};
 use crate::site::{Offer, Site};
 
-/// More purchases a second than any machine of two cores makes: so many tokens are signed ahead.
+/// Purchases of a run for each of its seconds: so many tokens are signed ahead, and a run that has
+/// used them ends earlier.
 const PER_S_MAX: f64 = 30_000.0;
 /// The share of a core from which on the generator is taken for the bottleneck.
 const BUSY_CORES: f64 = 0.9;
