@@ -234,7 +234,7 @@ async fn lock_waits(fixture: &Fixture, count: i64) {
     let waits = "SELECT COUNT(*) FROM information_schema.INNODB_TRX t \
          JOIN information_schema.PROCESSLIST p ON p.id = t.trx_mysql_thread_id \
          WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()";
-    for _ in 0..15 {
+    for _ in 0..60 {
         if fixture.number(waits).await == count {
             return;
         }
