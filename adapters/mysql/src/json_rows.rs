@@ -25,9 +25,13 @@ pub(crate) fn json_parts<T: Serialize>(
     rows: impl Iterator<Item = T>,
 ) -> Result<Vec<JsonRows>, Trouble> {
     let mut parts: Vec<JsonRows> = Vec::new();
-    let mut text = Vec::with_capacity(BYTES_MAX);
+    let mut text = Vec::new();
     let mut count = 0;
     for row in rows {
+        // Not before there is a row: most batches have none for most statements.
+        if text.is_empty() {
+            text.reserve(BYTES_MAX);
+        }
         let end = text.len();
         text.push(if count == 0 { b'[' } else { b',' });
         append(&mut text, &row)?;

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use seckill_application::Effect;
 use seckill_application::ports::{
     AdmissionBatch, Applied, BatchItem, EntryId, PartitionHead, Verdict,
 };
+use seckill_application::{Effect, Fault};
 use seckill_domain::{Claim, Decision, RejectReason};
 use seckill_mysql::{LedgerConfig, MySqlLedger, StatementEdit};
+use sqlx::MySqlConnection;
 
+use crate::contention::settled_head;
 use crate::fixture::{Fixture, PARTITION, entry, number, publish, run};
 use crate::swallow::Swallowing;
 
@@ -207,11 +209,8 @@ async fn fenced_between(
     ledger: &MySqlLedger,
     batch: &AdmissionBatch,
 ) -> (Applied, PartitionHead) {
-    let mut meddler = fixture.database.connect().await;
-    run(&mut meddler, "BEGIN").await;
-    run(&mut meddler, "SELECT * FROM voucher_stock FOR UPDATE").await;
-    let (admissions, copy) = (ledger.ports().admissions, batch.clone());
-    let writer = tokio::spawn(async move { admissions.apply(&copy).await });
+    let mut meddler = holding(fixture, "SELECT * FROM voucher_stock FOR UPDATE").await;
+    let writer = applying(ledger, batch);
     // The first half has the position's lock.
     lock_waits(fixture, 1).await;
     let admissions = fixture.ports.admissions.clone();
@@ -220,6 +219,23 @@ async fn fenced_between(
     run(&mut meddler, "ROLLBACK").await;
     let taken = other.await.unwrap().unwrap();
     (writer.await.unwrap().unwrap(), taken)
+}
+
+/// A batch that is being applied.
+fn applying(
+    ledger: &MySqlLedger,
+    batch: &AdmissionBatch,
+) -> tokio::task::JoinHandle<Result<Applied, Fault>> {
+    let (admissions, batch) = (ledger.ports().admissions, batch.clone());
+    tokio::spawn(async move { admissions.apply(&batch).await })
+}
+
+/// Somebody who has locked rows until he rolls back.
+async fn holding(fixture: &Fixture, rows: &str) -> MySqlConnection {
+    let mut meddler = fixture.database.connect().await;
+    run(&mut meddler, "BEGIN").await;
+    run(&mut meddler, rows).await;
+    meddler
 }
 
 /// Locks what a buyer holds of the voucher, and nothing beside it.
@@ -255,11 +271,8 @@ async fn the_second_half_lets_go_of_what_the_first_waits_behind() {
     ];
     fixture.apply(before).await;
     let batch = fixture.batch(grants(&fixture, 1..=LARGE));
-    let mut meddler = fixture.database.connect().await;
-    run(&mut meddler, "BEGIN").await;
-    run(&mut meddler, &lock_of(&fixture, early)).await;
-    let (admissions, copy) = (fixture.ports.admissions.clone(), batch.clone());
-    let writer = tokio::spawn(async move { admissions.apply(&copy).await });
+    let mut meddler = holding(&fixture, &lock_of(&fixture, early)).await;
+    let writer = applying(&fixture.ledger, &batch);
     let mut onlooker = fixture.database.connect().await;
     run(
         &mut onlooker,
@@ -292,11 +305,8 @@ async fn a_half_that_meets_a_lock_is_written_after_the_other() {
     let mut fixture = Fixture::new(2_000, 2).await;
     fixture.apply(vec![fixture.granted(9_001, LARGE, 1)]).await;
     let batch = fixture.batch(grants(&fixture, 1..=LARGE));
-    let mut meddler = fixture.database.connect().await;
-    run(&mut meddler, "BEGIN").await;
-    run(&mut meddler, &lock_of(&fixture, LARGE)).await;
-    let (admissions, copy) = (fixture.ports.admissions.clone(), batch.clone());
-    let writer = tokio::spawn(async move { admissions.apply(&copy).await });
+    let mut meddler = holding(&fixture, &lock_of(&fixture, LARGE)).await;
+    let writer = applying(&fixture.ledger, &batch);
     while fixture.ledger.meters().counts().lock_wait_timeouts == 0 {
         assert!(!writer.is_finished(), "{:?}", writer.await);
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -356,12 +366,7 @@ async fn callers_who_go_away_leave_whole_halves() {
         let admissions = fixture.ports.admissions.clone();
         let patience = Duration::from_micros(600 * round);
         let _ = tokio::time::timeout(patience, admissions.apply(&batch)).await;
-        // Waits for the lock of whatever was abandoned.
-        let mut head = fixture.ports.admissions.take_over(PARTITION).await;
-        while head.is_err() {
-            head = fixture.ports.admissions.take_over(PARTITION).await;
-        }
-        fixture.head = head.unwrap();
+        fixture.head = settled_head(&fixture).await;
         let written = fixture.head.applied.get() + 1 - next;
         assert!([0, HALF, LARGE].contains(&written), "{written}");
         halves += u64::from(written == HALF);

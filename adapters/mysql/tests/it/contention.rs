@@ -136,7 +136,7 @@ async fn callers_who_go_away_leave_no_broken_connection_and_no_half_batch() {
 }
 
 /// The position once the server has ended what was abandoned.
-async fn settled_head(fixture: &Fixture) -> seckill_application::ports::PartitionHead {
+pub(crate) async fn settled_head(fixture: &Fixture) -> seckill_application::ports::PartitionHead {
     for _ in 0..100 {
         // Waits for the row's lock.
         if let Ok(head) = fixture.ports.admissions.take_over(PARTITION).await {
