@@ -113,8 +113,12 @@ impl Service {
     }
 }
 
-/// A port that is ours, and not open yet.
-struct Door(Socket);
+/// A port that is ours, and not open yet. Two who start at once may both get this far; the first to
+/// open it has it.
+struct Door {
+    address: SocketAddr,
+    socket: Socket,
+}
 
 impl Door {
     fn reserve(address: SocketAddr) -> Result<Self, Failure> {
@@ -130,17 +134,50 @@ impl Door {
             socket.bind(&address.into())?;
             Ok::<_, std::io::Error>(socket)
         };
-        reserve().map(Self).map_err(|error| {
-            Failure::Setting(BadSetting {
-                setting: "SECKILL_LISTEN",
-                problem: format!("cannot listen on {address}: {error}"),
-            })
-        })
+        let socket = reserve().map_err(|error| Self::taken(address, &error))?;
+        Ok(Self { address, socket })
     }
 
-    fn open(self) -> std::io::Result<(SocketAddr, TcpListener)> {
-        self.0.listen(LISTEN_BACKLOG)?;
-        let listener = TcpListener::from_std(self.0.into())?;
-        Ok((listener.local_addr()?, listener))
+    fn open(self) -> Result<(SocketAddr, TcpListener), Failure> {
+        let open = |socket: Socket| {
+            socket.listen(LISTEN_BACKLOG)?;
+            let listener = TcpListener::from_std(socket.into())?;
+            Ok::<_, std::io::Error>((listener.local_addr()?, listener))
+        };
+        open(self.socket).map_err(|error| Self::taken(self.address, &error))
+    }
+
+    fn taken(address: SocketAddr, error: &std::io::Error) -> Failure {
+        Failure::Setting(BadSetting {
+            setting: "SECKILL_LISTEN",
+            problem: format!("cannot listen on {address}: {error}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn of_two_who_start_at_once_on_a_port_the_later_one_names_it() {
+        let any = Door::reserve(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = any.socket.local_addr().unwrap().as_socket().unwrap();
+        let late = Door::reserve(address).unwrap();
+        let (opened, _listener) = any.open().unwrap();
+        assert_eq!(opened, address);
+        match late.open() {
+            Err(Failure::Setting(bad)) => {
+                assert_eq!(bad.setting, "SECKILL_LISTEN");
+                assert!(
+                    bad.problem.contains(&address.to_string()),
+                    "{}",
+                    bad.problem
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+        // Taken now, and found out at once.
+        assert!(matches!(Door::reserve(address), Err(Failure::Setting(_))));
     }
 }

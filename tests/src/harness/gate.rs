@@ -17,6 +17,17 @@ pub struct Gate {
     namespace: String,
 }
 
+/// A consumer group of a stream.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// What it is called.
+    pub name: String,
+    /// How many entries were delivered to somebody and not acknowledged.
+    pub pending: u64,
+    /// The last entry that was delivered.
+    pub delivered: String,
+}
+
 impl Gate {
     /// Looks into a namespace of a Redis.
     pub async fn connect(url: &str, namespace: &str) -> Self {
@@ -76,15 +87,15 @@ impl Gate {
             .collect()
     }
 
-    /// The consumer groups of a stream, with how many entries are pending in each.
-    pub async fn pending(&self, stream: &str) -> Vec<(String, u64)> {
+    /// The consumer groups of a stream.
+    pub async fn groups(&self, stream: &str) -> Vec<Group> {
         let mut info = redis::cmd("XINFO");
         let groups: Vec<BTreeMap<String, redis::Value>> =
             self.run(info.arg("GROUPS").arg(stream)).await;
-        let read = |group: &BTreeMap<String, redis::Value>| {
-            let name = redis::from_redis_value_ref(&group["name"]).expect("a name");
-            let pending = redis::from_redis_value_ref(&group["pending"]).expect("a number");
-            (name, pending)
+        let read = |group: &BTreeMap<String, redis::Value>| Group {
+            name: redis::from_redis_value_ref(&group["name"]).expect("a name"),
+            pending: redis::from_redis_value_ref(&group["pending"]).expect("a number"),
+            delivered: redis::from_redis_value_ref(&group["last-delivered-id"]).expect("an id"),
         };
         groups.iter().map(read).collect()
     }
@@ -106,8 +117,8 @@ impl Gate {
     pub async fn unacknowledged(&self) -> u64 {
         let mut pending = 0;
         for stream in self.keys_of_type("stream").await {
-            let groups = self.pending(&stream).await;
-            pending += groups.iter().map(|(_, count)| count).sum::<u64>();
+            let groups = self.groups(&stream).await;
+            pending += groups.iter().map(|group| group.pending).sum::<u64>();
         }
         pending
     }

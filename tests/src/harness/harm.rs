@@ -228,9 +228,9 @@ impl Gate {
     pub async fn hang(&self, consumer: &str) -> usize {
         let mut taken = 0;
         for stream in self.keys_of_type("stream").await {
-            for (group, _) in self.pending(&stream).await {
+            for group in self.groups(&stream).await {
                 let mut read = redis::cmd("XREADGROUP");
-                read.arg("GROUP").arg(&group).arg(consumer);
+                read.arg("GROUP").arg(&group.name).arg(consumer);
                 read.arg("COUNT")
                     .arg(100)
                     .arg("STREAMS")

@@ -39,7 +39,7 @@ pub use errand::Demand;
 pub use exercised::Exercised;
 pub use facts::{Facts, HeldFacts, OrderFacts, Untold, VoucherFacts};
 pub use follower::{Follower, News};
-pub use gate::Gate;
+pub use gate::{Gate, Group};
 pub use history::{Asked, Event, History, Told};
 pub use ledger::{HeldVoucher, HeldWriters, Ledger};
 pub use load::Load;

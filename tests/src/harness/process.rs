@@ -1,12 +1,9 @@
 //! One process of the service.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use rand::RngExt as _;
 
 use super::call::{Call, Wire};
 use super::ledger::HeldWriters;
@@ -14,15 +11,15 @@ use super::shop::Shop;
 use super::token::SECRET;
 use crate::stack;
 
-/// Below the range from which systems give out ports by themselves, and apart from the servers'.
-const PORTS: std::ops::Range<u16> = 12_000..20_000;
+/// The system chooses the port: of two processes that start at once on a port that looked free, one
+/// would end, and its test would go on with the other one's process.
+const LISTEN: &str = "127.0.0.1:0";
 /// How long a start may take. Generous: the machine may be compiling at the same time.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 /// How long a stop may take before the test fails anyway.
 const STOPPED_WITHIN: Duration = Duration::from_secs(40);
 /// How long writers are held up beyond a signal.
 const HELD_UP_FOR: Duration = Duration::from_millis(300);
-const ATTEMPTS: usize = 5;
 /// What the processes log: `debug`, or whatever else `SECKILL_LOG` takes.
 const LOG: &str = "SECKILL_TEST_LOG";
 /// Lines of the log that are shown when a test fails.
@@ -46,26 +43,15 @@ impl Process {
         settings: &[(String, String)],
         log: PathBuf,
     ) -> Result<Self, String> {
-        let mut said = String::new();
-        for _ in 0..ATTEMPTS {
-            let process = Self::spawn(program, settings, log.clone())?;
-            match process.until_ready().await {
-                Ok(()) => return Ok(process),
-                Err(error) => said = error,
-            }
-            // Another process may have been quicker to take the port.
-            if !said.to_lowercase().contains("in use") {
-                break;
-            }
-        }
-        Err(said)
+        let mut process = Self::spawn(program, settings, log)?;
+        process.base = process.until_ready().await?;
+        Ok(process)
     }
 
     fn spawn(program: &str, settings: &[(String, String)], log: PathBuf) -> Result<Self, String> {
-        let address = format!("127.0.0.1:{}", free_port()?);
         let file = std::fs::File::create(&log).map_err(|error| error.to_string())?;
         let child = command(program, settings)
-            .env("SECKILL_LISTEN", &address)
+            .env("SECKILL_LISTEN", LISTEN)
             .env("SECKILL_AUTH_SECRET", SECRET)
             .env(
                 "SECKILL_LOG",
@@ -77,30 +63,43 @@ impl Process {
             .map_err(|error| format!("{program}: {error}"))?;
         stack::kill_at_exit(child.id(), Path::new(program));
         Ok(Self {
-            base: format!("http://{address}"),
+            base: String::new(),
             log,
             pid: child.id(),
             child: Mutex::new(child),
         })
     }
 
-    async fn until_ready(&self) -> Result<(), String> {
-        let wire = Wire::to(&self.base);
+    /// Where it is, once it says that it is ready.
+    async fn until_ready(&self) -> Result<String, String> {
         let begun = Instant::now();
         loop {
-            let answer = wire.send(Call::get("/readyz")).await;
+            let seen = match self.serving_at() {
+                Some(base) => match Wire::to(&base).send(Call::get("/readyz")).await {
+                    Ok(reply) if reply.status == 200 => return Ok(base),
+                    other => format!("{other:?}"),
+                },
+                None => "it has not said where it listens".to_owned(),
+            };
             if let Some(status) = self.ended() {
                 return Err(format!("it ended with {status}\n{}", self.log_tail()));
             }
-            match answer {
-                Ok(reply) if reply.status == 200 => return Ok(()),
-                other if begun.elapsed() >= READY_WITHIN => {
-                    let tail = self.log_tail();
-                    return Err(format!("not ready in {READY_WITHIN:?}: {other:?}\n{tail}"));
-                }
-                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            if begun.elapsed() >= READY_WITHIN {
+                let tail = self.log_tail();
+                return Err(format!("not ready in {READY_WITHIN:?}: {seen}\n{tail}"));
             }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Where it listens, once its log says so in a whole line.
+    fn serving_at(&self) -> Option<String> {
+        let log = self.log();
+        let (whole, _) = log.rsplit_once('\n')?;
+        let serving = whole.lines().find(|line| line.contains(" serving "))?;
+        let mut fields = serving.split(' ');
+        let address = fields.find_map(|field| field.strip_prefix("address="))?;
+        Some(format!("http://{address}"))
     }
 
     /// Where it listens, as `address:port`.
@@ -231,11 +230,4 @@ fn command(program: &str, settings: &[(String, String)]) -> Command {
         .envs(settings.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null());
     command
-}
-
-fn free_port() -> Result<u16, String> {
-    (0..100)
-        .map(|_| rand::rng().random_range(PORTS))
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .ok_or_else(|| format!("no free port in {PORTS:?}"))
 }

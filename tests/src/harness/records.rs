@@ -17,7 +17,7 @@ pub struct GateFacts {
     pub waiters: Vec<(BuyerId, OrderId)>,
     /// Which order a buyer's idempotency key stands for.
     pub uses: BTreeMap<(BuyerId, String), OrderId>,
-    /// Orders of entries that were delivered to a consumer and not acknowledged.
+    /// Decisions that no consumer of the stream has acknowledged, whether or not one has read them.
     pub pending: Vec<String>,
 }
 
@@ -91,31 +91,35 @@ impl Gate {
         turns.into_iter().map(seat).collect()
     }
 
-    /// Entries of a stream about this voucher that some consumer has and has not acknowledged.
+    /// Decisions about this voucher that stand in a stream and are not acknowledged.
     async fn pending_of(&self, stream: &str, voucher: VoucherId) -> Vec<String> {
-        type Pending = (String, String, i64, i64);
-        type Entry = (String, BTreeMap<String, String>);
         let mut found = Vec::new();
-        for (group, _) in self.pending(stream).await {
+        for group in self.groups(stream).await {
             let mut pending = redis::cmd("XPENDING");
-            pending
-                .arg(stream)
-                .arg(&group)
-                .arg("-")
-                .arg("+")
-                .arg(10_000);
-            let pending: Vec<Pending> = self.run(&pending).await;
+            pending.arg(stream).arg(&group.name);
+            let pending: Vec<(String, String, i64, i64)> =
+                self.run(pending.arg("-").arg("+").arg(10_000)).await;
             for (id, ..) in pending {
-                let mut range = redis::cmd("XRANGE");
-                let entries: Vec<Entry> = self.run(range.arg(stream).arg(&id).arg(&id)).await;
-                let decisions = entries.iter().filter_map(|(_, fields)| fields.get("d"));
-                let of_it = |decision: &&String| {
-                    decision.split(' ').nth(1) == Some(voucher.to_string().as_str())
-                };
-                found.extend(decisions.filter(of_it).cloned());
+                found.extend(self.decisions(stream, &id, &id).await);
             }
+            let unread = format!("({}", group.delivered);
+            found.extend(self.decisions(stream, &unread, "+").await);
         }
+        let voucher = voucher.to_string();
+        found.retain(|decision| decision.split(' ').nth(1) == Some(&voucher));
         found
+    }
+
+    /// What stands in a stream, a line for each decision.
+    async fn decisions(&self, stream: &str, from: &str, to: &str) -> Vec<String> {
+        let mut range = redis::cmd("XRANGE");
+        let entries: Vec<(String, Vec<(String, String)>)> =
+            self.run(range.arg(stream).arg(from).arg(to)).await;
+        let fields = entries.into_iter().flat_map(|(_, fields)| fields);
+        fields
+            .filter(|(name, _)| name == "d")
+            .flat_map(|(_, lines)| lines.lines().map(str::to_owned).collect::<Vec<_>>())
+            .collect()
     }
 }
 

@@ -183,9 +183,9 @@ async fn nothing_is_pending(site: &Site) {
     let gate = site.gate().await;
     for stream in gate.keys_of_type("stream").await {
         eventually("nothing is pending", Duration::from_secs(10), async || {
-            let pending = gate.pending(&stream).await;
-            let none = pending.iter().all(|(_, count)| *count == 0);
-            none.then_some(()).ok_or(format!("{pending:?}"))
+            let groups = gate.groups(&stream).await;
+            let none = groups.iter().all(|group| group.pending == 0);
+            none.then_some(()).ok_or(format!("{groups:?}"))
         })
         .await;
     }

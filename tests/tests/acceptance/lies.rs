@@ -146,9 +146,9 @@ async fn a_foreign_entry_blocks_nobody(site: Site) {
     assert_eq!(verdict.live_orders(voucher), 1 + 4 * strange.len());
     for stream in streams {
         let drained = async || {
-            let pending = gate.pending(&stream).await;
-            let none = pending.iter().all(|(_, count)| *count == 0);
-            none.then_some(()).ok_or(format!("{pending:?}"))
+            let groups = gate.groups(&stream).await;
+            let none = groups.iter().all(|group| group.pending == 0);
+            none.then_some(()).ok_or(format!("{groups:?}"))
         };
         eventually("nothing is pending", Duration::from_secs(10), drained).await;
     }

@@ -56,8 +56,8 @@ async fn writer(gate: &Gate) -> Option<String> {
 async fn readers(gate: &Gate) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for stream in gate.keys_of_type("stream").await {
-        for (group, _) in gate.pending(&stream).await {
-            all.extend(gate.readers(&stream, &group).await);
+        for group in gate.groups(&stream).await {
+            all.extend(gate.readers(&stream, &group.name).await);
         }
     }
     all
@@ -109,6 +109,11 @@ async fn a_writer_that_takes_longer_than_its_lease_keeps_it(site: Site) {
     .await;
     last.shop().buy_settled(voucher, buyer()).await;
     assert!(ledger.fences().await > fences);
-    let now = writer(&gate).await.expect("somebody wrote that order");
-    assert!(readers(&gate).await.contains(&now));
+    // A lease this short may be lost once more on a busy machine: who has it then reads as well.
+    eventually("who has the lease reads", limit, async || {
+        let (now, reading) = (writer(&gate).await, readers(&gate).await);
+        let reads = now.as_ref().is_some_and(|now| reading.contains(now));
+        reads.then_some(()).ok_or(format!("{now:?}, {reading:?}"))
+    })
+    .await;
 }

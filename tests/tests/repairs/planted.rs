@@ -86,9 +86,9 @@ impl Scene {
     async fn writer_has_it(&self) {
         eventually("the writer has it", Duration::from_secs(10), async || {
             let stream = self.gate.keys_of_type("stream").await.remove(0);
-            let pending = self.gate.pending(&stream).await;
-            let read = pending.iter().any(|(_, count)| *count > 0);
-            read.then_some(()).ok_or(format!("{pending:?}"))
+            let groups = self.gate.groups(&stream).await;
+            let read = groups.iter().any(|group| group.pending > 0);
+            read.then_some(()).ok_or(format!("{groups:?}"))
         })
         .await;
     }

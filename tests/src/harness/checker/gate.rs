@@ -43,7 +43,7 @@ pub(super) fn judge(history: &[Event], facts: &Facts, violations: &mut Vec<Viola
         if let Some(gate) = &known.gate
             && !gate.pending.is_empty()
         {
-            let how = format!("delivered and not acknowledged: {:?}", gate.pending);
+            let how = format!("in the stream and not acknowledged: {:?}", gate.pending);
             broken(InvariantId::Drains, how);
         }
         if let Some(held) = &known.held
