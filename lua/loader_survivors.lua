@@ -9,6 +9,7 @@
 -- ARGV[3] count: integer, how many to look at
 -- RETURN PAGE cursor word...: where the next page starts (0 at the end), then buyer and orders as
 --   stored of each holder, or ticket, order, buyer, quantity and key of each seat
+-- luacheck: globals seats
 
 local function scan(command, key)
   local page = redis.pcall(command, key, ARGV[2], 'COUNT', ARGV[3])
@@ -23,26 +24,20 @@ end
 local page = scan('ZSCAN', KEYS[2])
 local names, at_block, out = {}, {}, { 'PAGE', page[1] }
 for at = 2, #page[2], 2 do
-  -- The layout of seats is that of lib/waitlist.
-  local name = string.format('%.0f', math.floor(tonumber(page[2][at]) / 16))
+  local name = seats.place_of(tonumber(page[2][at]))
   if not at_block[name] then
     at_block[name], names[#names + 1] = {}, name
   end
 end
 local texts = #names > 0 and redis.pcall('HMGET', KEYS[3], unpack(names)) or {}
 for at, name in ipairs(texts.err and {} or names) do
-  for slot, rest in string.gmatch(texts[at] or '', '(%x:?%d*) ([^\n]+)') do
-    at_block[name][slot] = rest
-  end
+  at_block[name] = seats.read(texts[at] or '')
 end
 for at = 1, #page[2], 2 do
   local buyer, ticket = page[2][at], tonumber(page[2][at + 1])
-  local block, slot = at_block[string.format('%.0f', math.floor(ticket / 16))], string.format('%x', ticket % 16)
-  local rest = block[slot .. ':' .. buyer] or block[slot]
-  local order, quantity, key = string.match(rest or '', '^(%d+) ?(%d*) ?(.*)$')
+  local _, order, quantity, key = seats.find(at_block[seats.place_of(ticket)], buyer, ticket)
   if order then
-    for _, word in ipairs({ string.format('%.0f', ticket), order, buyer,
-      quantity == '' and '1' or quantity, key == '' and '-' or key }) do
+    for _, word in ipairs({ string.format('%.0f', ticket), order, buyer, tostring(quantity), key }) do
       out[#out + 1] = word
     end
   end

@@ -1,5 +1,6 @@
 -- How an order stands, as far as the data of its voucher is there: what is gone or of the wrong type
--- counts as empty.
+-- counts as empty. Needs lib/seats.
+-- luacheck: globals seats
 local standing = {} -- luacheck: ignore 241
 
 -- Whether it holds units.
@@ -14,17 +15,13 @@ function standing.holds(holders, buyer, order)
 end
 
 -- Its place on the waitlist, counted from 1; nil if it does not wait.
-function standing.place(waiters, seats, buyer, order)
+function standing.place(waiters, blocks, buyer, order)
   local rank, ticket = redis.pcall('ZRANK', waiters, buyer), redis.pcall('ZSCORE', waiters, buyer)
   if type(rank) ~= 'number' or type(ticket) ~= 'string' then
     return nil
   end
-  -- The layout of seats is that of lib/waitlist.
-  local block = redis.pcall('HGET', seats, string.format('%.0f', math.floor(tonumber(ticket) / 16)))
-  for slot, seated in string.gmatch(type(block) == 'string' and block or '', '(%x):?%d* (%d+)[^\n]*') do
-    if tonumber(slot, 16) == tonumber(ticket) % 16 and seated == order then
-      return rank + 1
-    end
-  end
-  return nil
+  local block = redis.pcall('HGET', blocks, (seats.place_of(tonumber(ticket))))
+  local lines = seats.read(type(block) == 'string' and block or '')
+  local _, seated = seats.find(lines, buyer, tonumber(ticket))
+  return seated == order and rank + 1 or nil
 end

@@ -1,18 +1,8 @@
 -- Who waits: a sorted set of buyers by ticket, and what each of them wants.
 --
--- KEYS[6] waiters, KEYS[7] seats: a hash from block (ticket / 16) to one line per seat,
--- `slot order[ quantity key]` with the slot in hex. A hash field per buyer would cost as much again
--- as his place in the sorted set; tickets are drawn one after the other, so blocks fill up. A Redis
--- that went back draws tickets again that it had drawn; whoever finds his slot taken by another has
--- his line at `slot:buyer`.
--- luacheck: globals partition
+-- KEYS[6] waiters, KEYS[7] seats: see lib/seats. Needs lib/partition and lib/seats.
+-- luacheck: globals partition seats
 local waitlist = { of = {}, blocks = {}, changed = {}, gone = {}, come = {}, left = {} } -- luacheck: ignore 241
-
-local BLOCK = 16
-
-local function place_of(ticket)
-  return partition.text(math.floor(ticket / BLOCK)), string.format('%x', ticket % BLOCK)
-end
 
 local function load_blocks(names)
   if #names == 0 then
@@ -20,11 +10,7 @@ local function load_blocks(names)
   end
   local texts = redis.call('HMGET', KEYS[7], unpack(names))
   for at, name in ipairs(names) do
-    local lines = {}
-    for slot, rest in string.gmatch(texts[at] or '', '(%x:?%d*) ([^\n]+)') do
-      lines[slot] = rest
-    end
-    waitlist.blocks[name] = lines
+    waitlist.blocks[name] = seats.read(texts[at] or '')
   end
 end
 
@@ -35,7 +21,7 @@ function waitlist.load(buyers, tickets)
   for at in ipairs(buyers) do
     local ticket = tonumber(tickets[at] or '')
     if ticket then
-      local name = place_of(ticket)
+      local name = seats.place_of(ticket)
       if not waitlist.blocks[name] and not wanted[name] then
         wanted[name], names[#names + 1] = true, name
       end
@@ -45,14 +31,10 @@ function waitlist.load(buyers, tickets)
   for at, buyer in ipairs(buyers) do
     local ticket = tonumber(tickets[at] or '')
     if ticket then
-      local name, slot = place_of(ticket)
-      local lines, own = waitlist.blocks[name], slot .. ':' .. buyer
-      slot = lines[own] and own or slot
-      local order, quantity, key = string.match(lines[slot] or '', '^(%d+) ?(%d*) ?(.*)$')
+      local slot, order, quantity, key = seats.find(waitlist.blocks[seats.place_of(ticket)], buyer, ticket)
       whole = whole and order ~= nil
       waitlist.of[buyer] = order and {
-        buyer = buyer, ticket = ticket, slot = slot, order = order,
-        quantity = tonumber(quantity) or 1, key = key == '' and '-' or key,
+        buyer = buyer, ticket = ticket, slot = slot, order = order, quantity = quantity, key = key,
       }
     end
   end
@@ -67,7 +49,7 @@ end
 
 -- Takes a place.
 function waitlist.join(buyer, ticket, order, quantity, key)
-  local name, slot = place_of(ticket)
+  local name, slot = seats.place_of(ticket)
   if not waitlist.blocks[name] then
     load_blocks({ name })
   end
@@ -84,7 +66,7 @@ end
 
 -- Gives a place up.
 function waitlist.leave(seat)
-  local name = place_of(seat.ticket)
+  local name = seats.place_of(seat.ticket)
   waitlist.blocks[name][seat.slot] = nil
   waitlist.changed[name] = true
   waitlist.gone[#waitlist.gone + 1] = seat.buyer
@@ -95,13 +77,9 @@ end
 function waitlist.save()
   local set, empty = {}, {}
   for name in pairs(waitlist.changed) do
-    local lines = {}
-    for slot, rest in pairs(waitlist.blocks[name]) do
-      lines[#lines + 1] = slot .. ' ' .. rest
-    end
-    if #lines > 0 then
-      set[#set + 1] = name
-      set[#set + 1] = table.concat(lines, '\n')
+    local text = seats.write(waitlist.blocks[name])
+    if text then
+      set[#set + 1], set[#set + 2] = name, text
     else
       empty[#empty + 1] = name
     end

@@ -130,7 +130,7 @@ script! {
     answers: ["SCHEDULED"],
 }
 script! {
-    GATE_ADMIT, "gate_admit", [partition, sale, holders, waitlist, repeats],
+    GATE_ADMIT, "gate_admit", [partition, sale, holders, seats, waitlist, repeats],
     keys: SALE,
     args: ["epoch", "voucher", "backlog", "attempts..."],
     answers: ["DECIDED", "BACKLOG_FULL", "NOT_LOADED", "PARTITION", "STALE"],
@@ -148,13 +148,13 @@ script! {
     answers: ["FOUND", "GONE", "NONE", "PARTITION", "STALE"],
 }
 script! {
-    GATE_FOLLOW, "gate_follow", [partition, sale, holders, waitlist, promotion],
+    GATE_FOLLOW, "gate_follow", [partition, sale, holders, seats, waitlist, promotion],
     keys: SALE,
     args: ["epoch", "voucher", "version", "max", "changes..."],
     answers: ["APPLIED", "ALREADY_APPLIED", "GAP", "NOT_LOADED", "PARTITION", "STALE"],
 }
 script! {
-    GATE_HELD, "gate_held", [partition, sale, waitlist],
+    GATE_HELD, "gate_held", [partition, sale, seats, waitlist],
     keys: SALE,
     args: ["epoch", "voucher", "buyers..."],
     answers: ["HELD", "NOT_LOADED", "PARTITION", "STALE"],
@@ -166,19 +166,19 @@ script! {
     answers: ["PAGE", "NOT_LOADED", "PARTITION", "STALE"],
 }
 script! {
-    GATE_LEAVE, "gate_leave", [partition, sale, holders, waitlist],
+    GATE_LEAVE, "gate_leave", [partition, sale, holders, seats, waitlist],
     keys: SALE,
     args: ["epoch", "voucher", "buyer"],
     answers: ["LEFT", "NOT_WAITING", "ALREADY_PROMOTED", "NOT_LOADED", "PARTITION", "STALE"],
 }
 script! {
-    GATE_PLACE, "gate_place", [partition, sale, holders, waitlist],
+    GATE_PLACE, "gate_place", [partition, sale, holders, seats, waitlist],
     keys: SALE,
     args: ["epoch", "voucher", "buyer"],
     answers: ["WAITING", "PROMOTED", "NONE", "NOT_LOADED", "PARTITION", "STALE"],
 }
 script! {
-    GATE_PROMOTE, "gate_promote", [partition, sale, holders, waitlist, promotion],
+    GATE_PROMOTE, "gate_promote", [partition, sale, holders, seats, waitlist, promotion],
     keys: SALE,
     args: ["epoch", "voucher", "max"],
     answers: ["DONE", "NOT_LOADED", "PARTITION", "STALE"],
@@ -190,7 +190,7 @@ script! {
     answers: ["RETIRED", "REFUSED", "PARTITION", "STALE"],
 }
 script! {
-    GATE_STANDING, "gate_standing", [standing],
+    GATE_STANDING, "gate_standing", [seats, standing],
     keys: &[Holders, Waiters, Seats],
     args: ["buyer", "order"],
     answers: ["HOLDS", "WAITS", "NEITHER"],
@@ -202,7 +202,7 @@ script! {
     answers: ["TALLY", "TOO_MANY", "NOT_LOADED", "PARTITION", "STALE"],
 }
 script! {
-    GATE_WAITERS, "gate_waiters", [partition, sale, waitlist],
+    GATE_WAITERS, "gate_waiters", [partition, sale, seats, waitlist],
     keys: SALE,
     args: ["epoch", "voucher", "after", "count"],
     answers: ["PAGE", "NOT_LOADED", "PARTITION", "STALE"],
@@ -268,7 +268,7 @@ script! {
     answers: ["BEGUN", "BUSY", "PARTITION", "STALE"],
 }
 script! {
-    LOADER_LOAD, "loader_load", [partition, loading, holders, waitlist],
+    LOADER_LOAD, "loader_load", [partition, loading, holders, seats, waitlist],
     keys: SALE_AND_STAGED,
     args: ["epoch", "voucher", "token", "place", "holders", "seats", "rest..."],
     answers: ["DONE", "NOT_MINE", "PARTITION", "STALE"],
@@ -280,7 +280,7 @@ script! {
     answers: ["TAKEN", "PARTITION", "STALE"],
 }
 script! {
-    LOADER_OFFER, "loader_offer", [partition, sale, holders, waitlist, standing, offers],
+    LOADER_OFFER, "loader_offer", [partition, sale, holders, seats, waitlist, standing, offers],
     keys: SALE,
     args: ["epoch", "voucher", "claims..."],
     answers: ["TAKEN", "NOT_LOADED", "PARTITION", "STALE"],
@@ -298,7 +298,7 @@ script! {
     answers: ["OPEN", "PARTITION", "STALE"],
 }
 script! {
-    LOADER_SURVIVORS, "loader_survivors", [],
+    LOADER_SURVIVORS, "loader_survivors", [seats],
     keys: &[Holders, Waiters, Seats],
     args: ["phase", "cursor", "count"],
     answers: ["PAGE"],

@@ -151,8 +151,8 @@ fn uses(hash: &BTreeMap<String, String>) -> BTreeMap<(BuyerId, String), OrderId>
         .collect()
 }
 
-/// A block of sixteen turns has a line for each, `slot[:buyer] order[ quantity key]`, with the slot
-/// in hexadecimal.
+/// A block of sixteen turns has a line for each, `slot[:buyer] order[ quantity key]` with the slot in
+/// hexadecimal; or `slot[:buyer].rest[ quantity key]`, after a line with what all orders begin with.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -160,11 +160,21 @@ fn uses(hash: &BTreeMap<String, String>) -> BTreeMap<(BuyerId, String), OrderId>
 )]
 fn seat(seats: &BTreeMap<String, String>, buyer: &str, ticket: f64) -> Option<OrderId> {
     let ticket = ticket as u64;
-    let lines = seats.get(&(ticket / 16).to_string())?;
+    let block = seats.get(&(ticket / 16).to_string())?;
+    let shared = block
+        .lines()
+        .next()
+        .filter(|line| !line.contains([' ', '.']));
     let slot = format!("{:x}", ticket % 16);
     let line = |name: &str| {
-        let mut lines = lines.lines().map(|line| line.split(' '));
-        lines.find_map(|mut words| (words.next() == Some(name)).then(|| words.next())?)
+        block.lines().find_map(|line| {
+            let rest = line.strip_prefix(name)?;
+            let (before, rest) = match rest.strip_prefix('.') {
+                Some(rest) => (shared?, rest),
+                None => ("", rest.strip_prefix(' ')?),
+            };
+            Some(format!("{before}{}", rest.split(' ').next()?))
+        })
     };
     let order = line(&format!("{slot}:{buyer}")).or_else(|| line(&slot))?;
     order.parse().ok()

@@ -68,7 +68,15 @@ impl Shop {
     /// Creates a voucher and puts it on sale.
     pub async fn sell(&self, offer: &Offer) -> VoucherId {
         let voucher = self.draft(offer).await;
-        let reply = self.steer(voucher, "publish").await;
+        // The ledger has it, and the gate may follow later than a command waits: it is repeatable.
+        let reply = eventually("it is published", SETTLED_WITHIN, async || {
+            let reply = self.steer(voucher, "publish").await;
+            match reply.status {
+                503 => Err(reply.text),
+                _ => Ok(reply),
+            }
+        });
+        let reply = reply.await;
         reply.assert_status(200);
         assert_eq!(reply.word("status"), "published", "{}", reply.text);
         voucher

