@@ -32,7 +32,7 @@ if partition.seq - partition.applied >= tonumber(ARGV[3]) then
   return { 'BACKLOG_FULL' }
 end
 
-local VOUCHER, now = ARGV[2], partition.now()
+local VOUCHER, shut = ARGV[2], sale.turned_away(partition.now())
 local orders, buyers, keys = {}, {}, {}
 for at = 4, #ARGV, 4 do
   orders[#orders + 1], buyers[#buyers + 1] = ARGV[at], ARGV[at + 1]
@@ -50,9 +50,14 @@ if sale.waiting > 0 and #buyers > 0 then
   end
 end
 
+-- One concatenation: this line is written once per order of a crowd.
+local function line(decided, order, buyer, quantity, key)
+  return decided .. ' ' .. VOUCHER .. ' ' .. order .. ' ' .. buyer .. ' ' .. quantity .. ' ' .. key
+end
+
 local function admit(order, buyer, quantity, key)
   local use = key ~= '-' and buyer .. ' ' .. key
-  local answer = repeats.answer(order, buyer, quantity, use) or sale.turned_away(now)
+  local answer = repeats.answer(order, buyer, quantity, use) or shut
   if answer then
     return answer
   end
@@ -60,9 +65,8 @@ local function admit(order, buyer, quantity, key)
   if wanted > remaining then
     return 'limit_exceeded ' .. remaining
   end
-  local claim = table.concat({ VOUCHER, order, buyer, quantity, key }, ' ')
   if sale.waiting == 0 and wanted <= sale.free then
-    partition.decide('granted ' .. claim, order, 'g')
+    partition.decide(line('granted', order, buyer, quantity, key), order, 'g')
     sale.free = sale.free - wanted
     holders.add(buyer, order, wanted, false, key)
     repeats.remember(order, 'g', quantity, use)
@@ -70,7 +74,7 @@ local function admit(order, buyer, quantity, key)
   end
   if sale.waiting < sale.capacity then
     local ticket = partition.turn()
-    partition.decide('joined ' .. claim, order, 'w')
+    partition.decide(line('joined', order, buyer, quantity, key), order, 'w')
     waitlist.join(buyer, ticket, order, wanted, key)
     sale.waiting = sale.waiting + 1
     repeats.position[buyer] = sale.waiting

@@ -53,7 +53,7 @@ function holders.load(buyers)
     local texts = redis.call('HMGET', KEYS[5], unpack(buyers, from, upto))
     for at = from, upto do
       local buyer, text = buyers[at], texts[at - from + 1]
-      local list = holders.of[buyer] or parse_all(text or '')
+      local list = holders.of[buyer] or (text and parse_all(text))
       whole = whole and (list ~= nil or not text)
       holders.of[buyer] = list or {}
     end

@@ -95,8 +95,9 @@ function partition.append()
     local upto = math.min(from + MOST - 1, #lines)
     local id = redis.call('XADD', KEYS[3], '*', 'v', '1', 'e', partition.epoch,
       's', partition.text(partition.seq + from), 'd', table.concat(lines, '\n', from, upto))
+    local place = partition.brief(id)
     for at = from, upto do
-      marks[2 * at] = marks[2 * at] .. partition.brief(id)
+      marks[2 * at] = marks[2 * at] .. place
     end
   end
   partition.decided = partition.decided + partition.many('HSET', KEYS[2], marks, 2)

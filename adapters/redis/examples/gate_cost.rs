@@ -169,13 +169,13 @@ async fn main() {
         .expect("a connection");
     let bench = Bench { hot, raw };
     let units = u32::try_from(ORDERS).expect("small");
+    let per_order = 1e6 / f64::from(units);
     for _ in 0..3 {
         for (batch, parallel) in [(1, 1), (1, 64), (8, 8), (32, 2), (64, 2)] {
             bench.begin(units, 0).await;
             let (cpu, began) = (bench.cpu().await, Instant::now());
             bench.buy(batch, parallel).await;
             let (took, cpu) = (began.elapsed().as_secs_f64(), bench.cpu().await - cpu);
-            let per_order = 1e6 / f64::from(units);
             println!(
                 "batch {batch:2} x {parallel:2}: {:6.2} redis cpu us/order, {:7.0} orders/s",
                 cpu * per_order,
@@ -186,10 +186,11 @@ async fn main() {
     for (units, capacity, what) in [(units, 0, "order"), (0, units, "waiter")] {
         for batch in [1, 32] {
             bench.begin(units, capacity).await;
-            let before = bench.memory().await;
+            let (before, cpu) = (bench.memory().await, bench.cpu().await);
             bench.buy(batch, 1).await;
+            let cpu = (bench.cpu().await - cpu) * per_order;
             let bytes = (bench.memory().await - before) / ORDERS.cast_signed();
-            println!("{bytes} bytes per {what} in all, batch {batch}");
+            println!("{bytes} bytes and {cpu:.2} redis cpu us per {what} in all, batch {batch}");
             bench.usage(what).await;
         }
     }
