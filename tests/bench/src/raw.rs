@@ -20,10 +20,11 @@ use crate::machine::{children_cpu, process_cpu};
 use crate::servers::{Programs, Servers};
 
 /// The admission script as the product sends it: the shared steps, then the script itself.
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 7] = [
     include_str!("../../../lua/lib/partition.lua"),
     include_str!("../../../lua/lib/sale.lua"),
     include_str!("../../../lua/lib/holders.lua"),
+    include_str!("../../../lua/lib/seats.lua"),
     include_str!("../../../lua/lib/waitlist.lua"),
     include_str!("../../../lua/lib/repeats.lua"),
     include_str!("../../../lua/gate_admit.lua"),
@@ -296,6 +297,20 @@ async fn check(redis: &mut MultiplexedConnection, orders: u64) -> anyhow::Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Otherwise every row that compares with it is void.
+    #[test]
+    fn the_script_is_joined_as_the_product_joins_it() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let read = |path: &str| std::fs::read_to_string(folder.join(path)).expect(path);
+        let table = read("adapters/redis/src/scripts.rs");
+        let (_, row) = table.split_once("\"gate_admit\", [").expect("its row");
+        let (shared, _) = row.split_once(']').expect("its end");
+        let shared = shared.split(", ").map(|name| format!("lua/lib/{name}.lua"));
+        let files = shared.chain(["lua/gate_admit.lua".to_owned()]);
+        let texts: Vec<String> = files.map(|file| read(&file)).collect();
+        assert_eq!(PARTS.join("\n"), texts.join("\n"));
+    }
 
     #[test]
     fn the_rate_is_found_behind_any_call() {

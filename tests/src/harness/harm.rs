@@ -41,7 +41,7 @@ const PLANT_GHOST: &str = "\
     redis.call('HINCRBY', KEYS[1], 'waiters', 1)
     return 1";
 
-/// KEYS: sale, waiters, seats. ARGV: turn, buyer, order. The layout is that of `lua/lib/waitlist.lua`.
+/// KEYS: sale, waiters, seats. ARGV: turn, buyer, order. The layout is that of `lua/lib/seats.lua`.
 const PLANT_WAITER: &str = "\
     local block, slot = math.floor(ARGV[1] / 16), string.format('%x', ARGV[1] % 16)
     if redis.call('HEXISTS', KEYS[3], block) == 1
@@ -58,17 +58,20 @@ const SWAP_WAITERS: &str = "\
     redis.call('ZADD', KEYS[2], turns[2], ARGV[1], turns[1], ARGV[2])
     local function line(turn)
       local block = string.format('%.0f', math.floor(turn / 16))
-      return block, string.match('\\n' .. redis.call('HGET', KEYS[3], block), string.format('\\n%x ([^\\n]+)', turn % 16))
+      local text = redis.call('HGET', KEYS[3], block)
+      local mark, rest = string.match('\\n' .. text, string.format('\\n%x([ .])([^\\n]+)', turn % 16))
+      local shared = mark == '.' and string.match(text, '^%d+') or ''
+      return block, text, string.format('\\n%x', turn % 16) .. mark .. rest, ' ' .. shared .. rest
     end
-    local function put(turn, new)
-      local block, old = line(turn)
-      local slot = string.format('%x ', turn % 16)
-      local text = '\\n' .. redis.call('HGET', KEYS[3], block)
-      text = string.gsub(text, '\\n' .. slot .. old, '\\n' .. slot .. new)
+    local function put(turn, seat)
+      local block, text, old = line(turn)
+      local from, upto = string.find('\\n' .. text, old, 1, true)
+      text = string.sub('\\n' .. text, 1, from) .. string.format('%x', turn % 16) .. seat
+        .. string.sub('\\n' .. text, upto + 1)
       redis.call('HSET', KEYS[3], block, string.sub(text, 2))
     end
-    local _, one = line(turns[1])
-    local _, other = line(turns[2])
+    local _, _, _, one = line(turns[1])
+    local _, _, _, other = line(turns[2])
     put(turns[1], other)
     put(turns[2], one)
     return 1";
