@@ -5,7 +5,8 @@
 -- another has his line at `slot:buyer`.
 --
 -- Orders of one block begin alike. What they share is said once, in a line before all others, and a
--- line with a point for the space tells the rest of its order.
+-- line with a point for the space tells the rest of its order, two digits at least: the version
+-- before knows lines with a space alone, and finds no seat where it would otherwise read half of one.
 local seats = {} -- luacheck: ignore 241
 
 local BLOCK = 16
@@ -15,22 +16,25 @@ function seats.place_of(ticket)
   return string.format('%.0f', math.floor(ticket / BLOCK)), string.format('%x', ticket % BLOCK)
 end
 
--- Reads a block: slot -> `order[ quantity key]`.
+-- Reads a block: slot -> `order[ quantity key]`. What is no seat is none, and missing.
 function seats.read(text)
   local lines, shared = {}, string.match(text, '^(%d+)\n')
-  local from = shared and string.sub(text, #shared + 2) or text
-  for slot, mark, rest in string.gmatch(from, '(%x:?%d*)([ .])([^\n]+)') do
-    lines[slot] = mark == '.' and shared .. rest or rest
+  for slot, mark, rest in string.gmatch('\n' .. text, '\n(%x:?%d*)([ .])(%d[^\n]*)') do
+    if mark == ' ' then
+      lines[slot] = rest
+    elseif shared then
+      lines[slot] = shared .. rest
+    end
   end
   return lines
 end
 
--- With what all lines begin; at most all digits but one of the shortest order.
+-- With what all lines begin.
 local function common(lines)
   local shared
   for _, rest in pairs(lines) do
     local order = string.match(rest, '^%d*')
-    shared = string.sub(shared or order, 1, #order - 1)
+    shared = string.sub(shared or order, 1, math.max(#order - 2, 0))
     while string.sub(order, 1, #shared) ~= shared do
       shared = string.sub(shared, 1, -2)
     end

@@ -1,9 +1,13 @@
 //! One process of the service.
 
+use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use rand::RngExt as _;
 
 use super::call::{Call, Wire};
 use super::ledger::HeldWriters;
@@ -11,16 +15,21 @@ use super::shop::Shop;
 use super::token::SECRET;
 use crate::stack;
 
-/// The system chooses the port: of two processes that start at once on a port that looked free, one
-/// would end, and its test would go on with the other one's process.
-const LISTEN: &str = "127.0.0.1:0";
+/// Below the range from which systems give out ports by themselves, and apart from the servers': a
+/// client of a process that was killed could otherwise connect to itself.
+const PORTS: std::ops::Range<u16> = 12_000..20_000;
+/// Those that processes of these tests had: whoever still calls one that was killed meets nobody.
+static USED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 /// How long a start may take. Generous: the machine may be compiling at the same time.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 /// How long a stop may take before the test fails anyway.
 const STOPPED_WITHIN: Duration = Duration::from_secs(40);
+/// How often a start is tried: tests in another process may take the port in between.
+const ATTEMPTS: usize = 5;
 /// How long writers are held up beyond a signal.
 const HELD_UP_FOR: Duration = Duration::from_millis(300);
-/// What the processes log: `debug`, or whatever else `SECKILL_LOG` takes.
+/// What the processes log: `debug`, or whatever else `SECKILL_LOG` takes; not less than `info` of the
+/// program itself, which says there where it listens.
 const LOG: &str = "SECKILL_TEST_LOG";
 /// Lines of the log that are shown when a test fails.
 const LOG_LINES: usize = 60;
@@ -43,15 +52,28 @@ impl Process {
         settings: &[(String, String)],
         log: PathBuf,
     ) -> Result<Self, String> {
-        let mut process = Self::spawn(program, settings, log)?;
-        process.base = process.until_ready().await?;
-        Ok(process)
+        let mut said = String::new();
+        for _ in 0..ATTEMPTS {
+            let mut process = Self::spawn(program, settings, log.clone())?;
+            match process.until_ready().await {
+                Ok(base) => {
+                    process.base = base;
+                    return Ok(process);
+                }
+                Err(error) => said = error,
+            }
+            if !said.to_lowercase().contains("in use") {
+                break;
+            }
+        }
+        Err(said)
     }
 
     fn spawn(program: &str, settings: &[(String, String)], log: PathBuf) -> Result<Self, String> {
+        let address = format!("127.0.0.1:{}", free_port()?);
         let file = std::fs::File::create(&log).map_err(|error| error.to_string())?;
         let child = command(program, settings)
-            .env("SECKILL_LISTEN", LISTEN)
+            .env("SECKILL_LISTEN", &address)
             .env("SECKILL_AUTH_SECRET", SECRET)
             .env(
                 "SECKILL_LOG",
@@ -70,7 +92,8 @@ impl Process {
         })
     }
 
-    /// Where it is, once it says that it is ready.
+    /// Where it is, once it says that it is ready. On a port that two chose at once the other one may
+    /// answer, so it has to say first that it listens.
     async fn until_ready(&self) -> Result<String, String> {
         let begun = Instant::now();
         loop {
@@ -230,4 +253,15 @@ fn command(program: &str, settings: &[(String, String)]) -> Command {
         .envs(settings.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null());
     command
+}
+
+fn free_port() -> Result<u16, String> {
+    let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
+    let port = (0..100)
+        .map(|_| rand::rng().random_range(PORTS))
+        .filter(|port| !used.contains(port))
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .ok_or_else(|| format!("no free port in {PORTS:?}"))?;
+    used.insert(port);
+    Ok(port)
 }

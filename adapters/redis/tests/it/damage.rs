@@ -157,22 +157,29 @@ async fn one_holder_less_is_noticed() {
 
 #[tokio::test]
 async fn a_seat_that_says_nothing_closes_the_gate() {
-    let stage = busy().await;
-    let blocks: Vec<String> = stage.raw(&format!("HKEYS {}", key("seats"))).await;
-    stage
-        .command::<i64>(&["HSET", &key("seats"), &blocks[0], "nonsense"])
-        .await;
-    assert_eq!(
-        stage.admitted(9, 3).await,
-        Admitted::NotLoaded(NotLoaded::Voucher)
-    );
-    assert_eq!(
-        stage.admitted(9, 9).await,
-        Admitted::NotLoaded(NotLoaded::Voucher),
-        "for all"
-    );
-    assert_eq!(stage.decisions().await.len(), 4);
-    rebuild(&stage, "seats").await;
+    let damage = [
+        "nonsense",
+        "a.b",
+        "3.299584",
+        "99\n3.x",
+        "99\r\n3.11",
+        "",
+        "3 x",
+    ];
+    for text in damage {
+        let stage = busy().await;
+        let blocks: Vec<String> = stage.raw(&format!("HKEYS {}", key("seats"))).await;
+        stage
+            .command::<i64>(&["HSET", &key("seats"), &blocks[0], text])
+            .await;
+        for buyer in [3, 9] {
+            let told = stage.admitted(9, buyer).await;
+            let closed = Admitted::NotLoaded(NotLoaded::Voucher);
+            assert_eq!(told, closed, "{text:?}, for all");
+        }
+        assert_eq!(stage.decisions().await.len(), 4);
+        rebuild(&stage, "seats").await;
+    }
 }
 
 #[tokio::test]

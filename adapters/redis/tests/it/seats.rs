@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use seckill_domain::{BuyerId, Seat};
+use seckill_application::ports::LeaveReply;
+use seckill_domain::{BuyerId, OrderId, Seat};
 
 use crate::stage::{Stage, VOUCHER, attempt, key, keyed};
 
@@ -48,38 +49,54 @@ async fn blocks(stage: &Stage) -> BTreeMap<String, String> {
     stage.command(&["HGETALL", &key("seats")]).await
 }
 
+/// A buyer gives up his place, which is that of this order.
+async fn leaves(stage: &Stage, buyer: u64, order: u64) {
+    let left = stage.hot.gate.leave(VOUCHER, BuyerId::new(buyer)).await;
+    assert_eq!(left.unwrap(), LeaveReply::Left(OrderId::new(order)));
+}
+
 #[tokio::test]
 async fn what_the_orders_of_a_block_begin_with_is_stored_once() {
     let orders = [FIRST, FIRST + 7, FIRST + 4_096];
     let stage = waiting(orders).await;
     assert_eq!(seats(&stage).await, expected(orders));
     let blocks = blocks(&stage).await;
-    let (block, others) = (blocks.values().next().expect("a block"), blocks.len() - 1);
+    let block = blocks.values().next().expect("a block");
     assert_eq!(
-        (others, block.matches(BEGINNING).count()),
-        (0, 1),
+        (blocks.len(), block.matches(BEGINNING).count()),
+        (1, 1),
         "{block}"
     );
-    // Whoever knows whole orders alone, after a space, finds none, and not half of one.
-    assert!(
-        !block
-            .lines()
-            .any(|line| line.split(' ').next().is_some_and(|it| it.len() == 1))
-    );
-    stage
-        .hot
-        .gate
-        .leave(VOUCHER, BuyerId::new(1))
-        .await
-        .unwrap();
+    for (position, order) in (1..).zip(orders) {
+        let found = stage.hot.gate.find_order(OrderId::new(order)).await;
+        assert_eq!(found.unwrap().expect("known").position, Some(position));
+    }
+    leaves(&stage, 1, orders[0]).await;
     assert_eq!(seats(&stage).await, expected(orders)[1..]);
-    stage
-        .hot
-        .gate
-        .leave(VOUCHER, BuyerId::new(2))
-        .await
-        .unwrap();
+    leaves(&stage, 2, orders[1]).await;
     assert_eq!(seats(&stage).await, expected(orders)[2..]);
+}
+
+/// The version before reads what follows a slot and a space, in the middle of a line as well.
+#[tokio::test]
+async fn whoever_knows_whole_orders_alone_finds_no_seat_and_not_half_of_one() {
+    for orders in [
+        [FIRST, FIRST + 1, FIRST + 2],
+        [FIRST, FIRST + 7, FIRST + 4_096],
+        [770, 771, 779],
+    ] {
+        let stage = waiting(orders).await;
+        let block = blocks(&stage).await.into_values().next().expect("a block");
+        assert_eq!(block.lines().count(), 4, "{block}");
+        for line in block.lines() {
+            let seen = line.split_once(' ').map_or("", |(before, _)| before);
+            let slot = seen.rsplit(|c: char| !c.is_ascii_hexdigit()).next();
+            assert!(
+                slot.is_none_or(|it| it.is_empty() || it.len() > 1),
+                "{block}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
@@ -89,13 +106,16 @@ async fn orders_that_begin_differently_are_stored_whole() {
         [FIRST, 7, 38],
         [99_999, 100_000, 100_001],
         [5, 55, 555],
-        [FIRST, FIRST * 10, u64::MAX],
+        [u64::MAX, FIRST, FIRST + 1],
     ] {
         let stage = waiting(orders).await;
         assert_eq!(seats(&stage).await, expected(orders));
-        for buyer in 1..=3 {
-            let found = stage.hot.gate.leave(VOUCHER, BuyerId::new(buyer)).await;
-            found.expect("he has a place");
+        let block = blocks(&stage).await.into_values().next().expect("a block");
+        for order in orders {
+            assert!(block.contains(&format!(" {order}")), "{block}");
+        }
+        for (buyer, order) in (1..).zip(orders) {
+            leaves(&stage, buyer, order).await;
         }
         assert_eq!(seats(&stage).await, []);
         assert!(blocks(&stage).await.is_empty());
