@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use seckill_domain::{Claim, OrderId, OrderStatus, VoucherId};
+use seckill_domain::{BuyerId, Claim, OrderId, OrderStatus, VoucherId};
 
 use super::first_look::{Look, Suspicion, key};
 use super::judge::{OfGate, is_mended_by_load, judge_at};
 use super::{PAGE_MAX, Reconcile, ReconcileScope};
 use crate::Fault;
-use crate::ports::{Difference, DifferenceKind, Told, VoucherFinding};
+use crate::ports::{Difference, DifferenceKind, NotLoaded, PlaceReply, Told, VoucherFinding};
 
 /// Most differences followed up for one voucher; the rest is for the next round.
 const DIFFERENCES_MAX: usize = 1_000;
@@ -26,7 +26,8 @@ struct Wrong {
 }
 
 impl Reconcile {
-    /// What is wrong about a sale, repaired unless it must not be. `None` if the voucher is gone.
+    /// What is wrong about a sale, repaired unless it must not be. `None` if the voucher is gone, or
+    /// has been retired since it was listed.
     pub(super) async fn second_look(
         &self,
         look: Look,
@@ -44,6 +45,9 @@ impl Reconcile {
         let Some(balance) = self.balance.run(voucher).await? else {
             return Ok(None);
         };
+        if !balance.at_gate && self.has_left_the_gate(voucher).await? {
+            return Ok(None);
+        }
         let free_drift = match (look.drift, balance.drift()) {
             (Some(first), Some(second)) if first == second && followed_up => {
                 unexplained(second, &wrong)
@@ -82,6 +86,13 @@ impl Reconcile {
             self.relay.nudge(voucher).await;
         }
         Ok(Some(found))
+    }
+
+    /// Whether the gate has let go of the sale for good. It has before the ledger says so.
+    async fn has_left_the_gate(&self, voucher: VoucherId) -> Result<bool, Fault> {
+        let anybody = BuyerId::new(1);
+        let place = self.gate.place(voucher, anybody).await?;
+        Ok(place == PlaceReply::NotLoaded(NotLoaded::Retired))
     }
 
     async fn reload(&self, voucher: VoucherId) -> Result<(), Fault> {

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use seckill_application::ports::HotPath;
-use seckill_application::{CancelOrder, CancelReply, Reconcile};
+use seckill_application::ports::{HotPath, LeaseOwner};
+use seckill_application::{CancelOrder, CancelReply, Reconcile, SteerCommand};
 use seckill_domain::{Forbidden, OrderId, OrderStatus, VoucherId};
 use seckill_tests::controls::{Meanwhile, TamperedGate};
 
-use crate::reconcile::{EVERY_MINUTE, finding, held, kinds};
+use crate::reconcile::{EVERY_MINUTE, FULL, finding, held, kinds};
 use crate::world::{MS, Offer, World, buyer};
 
 /// A sale of one unit that somebody has, and another who waits for it.
@@ -27,6 +27,20 @@ fn with_gate(world: &World, change: impl FnOnce(&mut TamperedGate)) -> HotPath {
         gate: Arc::new(gate),
         ..world.hot.clone()
     }
+}
+
+/// A reconciliation that looks through this gate.
+fn reconcile_at(world: &World, hot: &HotPath) -> Reconcile {
+    Reconcile::new(
+        hot,
+        &world.ledger,
+        world.balance.clone(),
+        world.relay.clone(),
+        world.wanted.clone(),
+        world.clock.clone(),
+        world.partitions(),
+        LeaseOwner("process-1".to_owned()),
+    )
 }
 
 /// Whoever gives the waiting order up, while the other one gives up the unit that it waits for.
@@ -86,16 +100,7 @@ fn a_release_between_the_looks_at_gate_and_ledger_is_no_difference() {
             other.relay.sweep().await.unwrap();
         });
     });
-    let reconcile = Reconcile::new(
-        &hot,
-        &world.ledger,
-        world.balance.clone(),
-        world.relay.clone(),
-        world.wanted.clone(),
-        world.clock.clone(),
-        world.partitions(),
-        seckill_application::ports::LeaseOwner("process-1".to_owned()),
-    );
+    let reconcile = reconcile_at(&world, &hot);
     let report = world.alone(reconcile.run(EVERY_MINUTE)).unwrap().unwrap();
     assert_eq!(held(&world, voucher, 1), [], "it has heard of it since");
     assert_eq!(kinds(&report.vouchers[0]), []);
@@ -104,4 +109,25 @@ fn a_release_between_the_looks_at_gate_and_ledger_is_no_difference() {
     assert_eq!(kinds(&finding(&world)), []);
     assert_eq!(world.free(voucher), 2);
     world.assert_sound(voucher);
+}
+
+/// A round that began before a sale was retired does not find that the gate has lost it.
+#[test]
+fn a_sale_that_is_retired_between_the_looks_is_no_difference() {
+    let world = Arc::new(World::new());
+    let voucher = world.sale(Offer::of(2));
+    world.steered(voucher, SteerCommand::Close);
+    world.settle();
+    assert_eq!(world.alone(world.retire.run()).unwrap(), 0);
+    let other = world.clone();
+    let hot = with_gate(&world, |gate| {
+        gate.after_waiters = Meanwhile::of(async move {
+            assert_eq!(other.retire.run().await.unwrap(), 1);
+        });
+    });
+    let round = reconcile_at(&world, &hot);
+    let report = world.alone(round.run(FULL)).unwrap().unwrap();
+    assert_eq!(report.vouchers, []);
+    let found = world.alone(world.ledger.ledger.voucher(voucher)).unwrap();
+    assert!(found.unwrap().retired);
 }

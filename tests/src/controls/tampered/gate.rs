@@ -27,6 +27,8 @@ pub struct TamperedGate {
     pub before_leave: Meanwhile,
     /// What happens after somebody has looked what buyers have.
     pub after_claimants: Meanwhile,
+    /// What happens after somebody has looked who waits.
+    pub after_waiters: Meanwhile,
 }
 
 impl TamperedGate {
@@ -39,6 +41,7 @@ impl TamperedGate {
             after_follow: None,
             before_leave: Meanwhile::default(),
             after_claimants: Meanwhile::default(),
+            after_waiters: Meanwhile::default(),
         }
     }
 
@@ -125,7 +128,9 @@ impl PurchaseGate for TamperedGate {
     }
 
     async fn waiters(&self, voucher: VoucherId, cursor: u64) -> Result<Option<WaitersPage>, Fault> {
-        self.inner.waiters(voucher, cursor).await
+        let waiters = self.inner.waiters(voucher, cursor).await;
+        self.after_waiters.happen().await;
+        waiters
     }
 
     async fn retire(&self, voucher: VoucherId) -> Result<bool, Fault> {
