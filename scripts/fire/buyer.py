@@ -11,7 +11,14 @@ from datetime import datetime, timezone
 
 import client as generated
 from client import AuthenticatedClient
-from client.api.admin import create_voucher, get_balance, publish_voucher
+from client.api.admin import (
+    close_voucher,
+    create_voucher,
+    get_balance,
+    pause_voucher,
+    publish_voucher,
+    resume_voucher,
+)
 from client.api.orders import cancel_order, get_order, list_orders, pay_order
 from client.api.vouchers import get_voucher, purchase_voucher
 from client.api.waitlist import get_waitlist_place, leave_waitlist
@@ -65,6 +72,11 @@ def main(base: str, admin_token: str, buyer_token: str) -> None:
     assert leave_waitlist.sync_detailed(scarce, client=buyer).status_code == 204
     again = get_waitlist_place.sync(scarce, client=buyer)
     assert isinstance(again, Problem) and again.code == "not_waiting", again
+
+    # By chance alone a sale is not paused in every run.
+    assert pause_voucher.sync(scarce, client=admin).status == VoucherStatus.PAUSED
+    assert resume_voucher.sync(scarce, client=admin).status == VoucherStatus.PUBLISHED
+    assert close_voucher.sync(scarce, client=admin).status == VoucherStatus.CLOSED
 
 
 def on_sale(admin, units):
