@@ -71,7 +71,9 @@ fn benchmarks(criterion: &mut Criterion) {
         );
     });
     let known = token(7);
-    verifier.verify(&known, now).unwrap();
+    for _ in 0..2 {
+        verifier.verify(&known, now).unwrap();
+    }
     group.bench_function("seen before", |bencher| {
         bencher.iter(|| verifier.verify(black_box(&known), now));
     });

@@ -71,7 +71,8 @@ impl TokenVerifier {
             return Err(BadKey::ShortSecret);
         }
         let key = DecodingKey::from_secret(secret).map_err(|_| BadKey::ShortSecret)?;
-        Ok(Self::new(key, Algorithm::HS256))
+        let verified = VerifiedTokens::from_the_second_time();
+        Ok(Self::new(key, Algorithm::HS256, verified))
     }
 
     /// Verifies tokens with an issuer's public key, as PEM.
@@ -87,10 +88,12 @@ impl TokenVerifier {
             PublicKeyKind::EdDsa => (DecodingKey::from_ed_pem(pem), Algorithm::EdDSA),
         };
         let key = key.map_err(|_| BadKey::NotPublicKey(kind))?;
-        Ok(Self::new(key, algorithm))
+        // Such a signature costs tens of times as much to verify as a place among the kept.
+        let verified = VerifiedTokens::from_the_first_time();
+        Ok(Self::new(key, algorithm, verified))
     }
 
-    fn new(key: DecodingKey, algorithm: Algorithm) -> Self {
+    fn new(key: DecodingKey, algorithm: Algorithm, verified: VerifiedTokens) -> Self {
         let mut rules = Validation::new(algorithm);
         // Times are judged by `Grant::holds_at`, on the process's clock, for tokens from the cache
         // and others alike. That both claims are there is a matter of `Claims`.
@@ -100,7 +103,7 @@ impl TokenVerifier {
         Self {
             key,
             rules,
-            verified: VerifiedTokens::new(),
+            verified,
         }
     }
 
