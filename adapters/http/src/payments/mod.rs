@@ -42,6 +42,11 @@ struct NoticeBody {
     order_id: String,
     /// How much came, in minor units.
     #[serde(deserialize_with = "whole")]
+    #[validate(range(
+        max = 9_223_372_036_854_775_807_u64,
+        message = "0 to 9223372036854775807"
+    ))]
+    #[schema(minimum = 0, maximum = 9_223_372_036_854_775_807_i64)]
     amount_minor: u64,
     /// ISO 4217.
     #[schema(pattern = "^[A-Z]{3}$")]

@@ -150,6 +150,8 @@ async fn what_is_signed_and_does_not_fit_is_named() {
         ("order_id", json!("0")),
         ("order_id", json!(1)),
         ("amount_minor", json!(-1)),
+        // More than the document says: clients read 63 bits.
+        ("amount_minor", json!(1_u64 << 63)),
         ("currency", json!("yuan")),
     ] {
         let mut body = good.clone();
@@ -157,10 +159,15 @@ async fn what_is_signed_and_does_not_fit_is_named() {
         let heard = stand.notice(&body.to_string()).answer().await;
         heard.misfits(&[field]);
     }
+    let mut most = good.clone();
+    most["amount_minor"] = json!(i64::MAX);
+    let heard = stand.notice(&most.to_string()).answer().await;
+    settled(&heard, "refunded", Some("unknown_order"));
     let all = json!({"payment_id": "", "order_id": "", "amount_minor": 1, "currency": ""});
     let heard = stand.notice(&all.to_string()).answer().await;
     heard.misfits(&["payment_id", "order_id", "currency"]);
     let mut more = good;
+    more["payment_id"] = json!("q");
     more["event"] = json!("charge.succeeded");
     let heard = stand.notice(&more.to_string()).answer().await;
     settled(&heard, "refunded", Some("unknown_order"));
