@@ -5,7 +5,7 @@ use seckill_application::Fault;
 use seckill_application::ports::{
     EntryId, Page, ParkReason, ParkedMessage, ParkedMessages, ParkedReply, ParkedState,
 };
-use seckill_domain::{Claim, Decision, Epoch, PartitionId, Sequence, VoucherId};
+use seckill_domain::{Decision, Epoch, PartitionId, Sequence, VoucherId};
 use sqlx::mysql::MySqlRow;
 
 use crate::fault::{Trouble, at_most};
@@ -75,7 +75,7 @@ fn row(row: &MySqlRow) -> Result<Row, Trouble> {
         },
         voucher: get::<Option<u64>>(row, "voucher_id")?.map(VoucherId::new),
         units: held + if get(row, "has_stock")? { unheld } else { 0 },
-        claim: decision.as_ref().and_then(granted).cloned(),
+        claim: decision.as_ref().and_then(Decision::claim).cloned(),
         raw,
         reason,
         detail,
@@ -102,14 +102,6 @@ fn state(row: &MySqlRow) -> Result<ParkedState, Trouble> {
         }
         other => return Err(Trouble::broken(format!("{other:?} is no ParkedState"))),
     })
-}
-
-/// The claim of a decision that took units at the gate for an order.
-fn granted(decision: &Decision) -> Option<&Claim> {
-    match decision {
-        Decision::Granted(claim) | Decision::Promoted(claim) => Some(claim),
-        _ => None,
-    }
 }
 
 /// What is wrong with a decision, in words.

@@ -20,7 +20,7 @@ pub struct ParkedMessage {
     /// Units of the ledger's stock that it holds until it is settled. None while its voucher is not in
     /// the ledger; once it is, those that the gate took.
     pub units: u32,
-    /// The grant that it stands for, if it could be read.
+    /// The order that it is about, as it has it; `None` if it is about none, or could not be read.
     pub claim: Option<Claim>,
     /// What it says.
     pub raw: String,

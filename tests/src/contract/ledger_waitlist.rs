@@ -1,7 +1,9 @@
 //! `AdmissionLedger::apply`: the waitlist reaches the ledger the way grants do.
 
-use seckill_application::ports::Verdict;
-use seckill_domain::{Decision, LeftReason, OrderStatus, RejectReason, Stage, Ticket};
+use seckill_application::ports::{ParkReason, Verdict};
+use seckill_domain::{
+    BuyerId, Claim, Decision, LeftReason, OrderStatus, RejectReason, Stage, Ticket,
+};
 
 use super::desk::{Desk, PAYMENT_WINDOW, claim, joining, keyed};
 use super::{LedgerHarness, promises};
@@ -19,7 +21,9 @@ promises! { ledger_waitlist over dyn LedgerHarness:
     a_second_place_in_the_same_batch_is_rejected,
     each_kind_is_applied_once,
     a_place_that_is_gone_does_not_come_back,
-    a_promotion_without_stock_is_rejected,
+    a_promotion_without_stock_is_refused_and_the_wait_goes_on,
+    a_wait_that_ends_with_a_wrong_seat_goes_on,
+    units_for_anothers_order_are_put_aside,
     a_promotion_beyond_the_limit_is_rejected,
     a_promoted_buyer_who_gives_his_units_back_is_not_waiting_again,
     a_promotion_of_a_place_that_was_given_up_gives_nothing,
@@ -30,11 +34,16 @@ promises! { ledger_waitlist over dyn LedgerHarness:
 const CONFIRMED: Verdict = Verdict::Confirmed;
 const THERE: Verdict = Verdict::AlreadyThere;
 
-fn left(claim: &seckill_domain::Claim, reason: LeftReason) -> Decision {
+fn left(claim: &Claim, reason: LeftReason) -> Decision {
     Decision::Left {
         claim: claim.clone(),
         reason,
     }
+}
+
+async fn place(desk: &Desk<'_>, claim: &Claim) -> Option<u32> {
+    let ledger = &desk.ports.ledger;
+    ledger.waiting_position(claim.order).await.unwrap()
 }
 
 async fn a_place_is_an_order_that_waits(harness: &dyn LedgerHarness) {
@@ -235,28 +244,65 @@ async fn a_place_that_is_gone_does_not_come_back(harness: &dyn LedgerHarness) {
         THERE
     );
     assert_eq!(desk.status(&claim).await, OrderStatus::ClosedOut);
-    assert_eq!(
-        desk.ports
-            .ledger
-            .waiting_position(claim.order)
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(place(&desk, &claim).await, None);
 }
 
-async fn a_promotion_without_stock_is_rejected(harness: &dyn LedgerHarness) {
+async fn a_promotion_without_stock_is_refused_and_the_wait_goes_on(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(1, 1).await;
     desk.granted(&voucher, 1, 1).await;
     let claim = desk.joined(&voucher, 2, 1).await;
-    let reason = RejectReason::NoStock;
-    let verdict = desk.apply_one(Decision::Promoted(claim.clone())).await;
-    assert_eq!(verdict, Verdict::Rejected(reason));
-    assert_eq!(
-        desk.order(claim.order).await.stage,
-        Stage::Rejected { reason }
-    );
+    let refused = Verdict::Rejected(RejectReason::NoStock);
+    for units in [Decision::Promoted, Decision::Granted] {
+        assert_eq!(desk.apply_one(units(claim.clone())).await, refused);
+        assert_eq!(desk.status(&claim).await, OrderStatus::Waiting);
+    }
+    assert_eq!(place(&desk, &claim).await, Some(1));
+}
+
+/// Whoever wrote into the gate what he should not: a wrong number of units, or another's order.
+async fn a_wait_that_ends_with_a_wrong_seat_goes_on(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 3).await;
+    let [one, other] = [
+        desk.joined(&voucher, 1, 1).await,
+        desk.joined(&voucher, 2, 2).await,
+    ];
+    let more = Claim {
+        quantity: 2,
+        ..one.clone()
+    };
+    let exchanged = Claim {
+        order: other.order,
+        ..one.clone()
+    };
+    let refused = Verdict::Rejected(RejectReason::Lost);
+    for wrong in [more, exchanged] {
+        let promoted = Decision::Promoted(wrong.clone());
+        for decision in [promoted, left(&wrong, LeftReason::NotEnoughUnits)] {
+            assert_eq!(desk.apply_one(decision).await, refused);
+        }
+    }
+    for (claim, turn) in [(&one, 1), (&other, 2)] {
+        assert_eq!(desk.status(claim).await, OrderStatus::Waiting);
+        assert_eq!(place(&desk, claim).await, Some(turn));
+    }
+    assert_eq!(desk.stock(&voucher).await, 9);
+    let verdict = desk.apply_one(Decision::Promoted(one.clone())).await;
+    assert_eq!(verdict, Verdict::Confirmed);
+}
+
+/// Negative control: of somebody who does not wait it is not known what the gate is wrong about.
+async fn units_for_anothers_order_are_put_aside(harness: &dyn LedgerHarness) {
+    let desk = Desk::at(harness);
+    let voucher = desk.voucher(9, 1).await;
+    let other = desk.joined(&voucher, 2, 1).await;
+    let stranger = Claim {
+        buyer: BuyerId::new(3),
+        ..other
+    };
+    let verdict = desk.apply_one(Decision::Promoted(stranger)).await;
+    assert_eq!(verdict, Verdict::Parked(ParkReason::BadValues));
 }
 
 async fn a_promotion_beyond_the_limit_is_rejected(harness: &dyn LedgerHarness) {

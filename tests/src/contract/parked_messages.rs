@@ -81,9 +81,9 @@ async fn a_message_of_an_unknown_voucher_names_it(harness: &dyn LedgerHarness) {
     assert_eq!(message.voucher, Some(stray.voucher));
     assert_eq!(message.reason, ParkReason::UnknownVoucher);
     assert_eq!((message.units, message.claim), (0, Some(stray)));
-    let place = joining(&claim(&voucher, 2, 0), 3);
-    let message = parked(&desk, place).await;
-    assert_eq!(message.claim, None, "a place is no grant");
+    let nothing = claim(&voucher, 2, 0);
+    let message = parked(&desk, joining(&nothing, 3)).await;
+    assert_eq!(message.claim, Some(nothing), "a place has an order");
     assert_eq!(message.voucher, Some(voucher.id));
 }
 

@@ -47,7 +47,7 @@ struct ParkedBody {
     /// Of which voucher; null if that could not be read.
     #[schema(required = true)]
     voucher_id: Option<Id>,
-    /// The order that it stands for; null if it stands for none, or that could not be read.
+    /// The order that it is about; null if it is about none, or that could not be read.
     #[schema(required = true)]
     order_id: Option<Id>,
     /// For whom; null where `order_id` is.

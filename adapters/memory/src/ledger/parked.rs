@@ -8,7 +8,7 @@ use seckill_application::ports::{
     AdjustmentState, BatchItem, EntryId, Page, ParkReason, ParkedMessage, ParkedMessages,
     ParkedReply, ParkedState, Verdict,
 };
-use seckill_domain::{Claim, Decision, OrderId, PartitionId, Sequence, Timestamp, VoucherId};
+use seckill_domain::{Decision, OrderId, PartitionId, Sequence, Timestamp, VoucherId};
 
 use super::MemoryLedger;
 use super::admissions::rows_of;
@@ -67,7 +67,7 @@ impl Parked {
             entry: new.entry,
             voucher: decision.map(Decision::voucher),
             units: new.units,
-            claim: decision.and_then(granted).cloned(),
+            claim: decision.and_then(Decision::claim).cloned(),
             raw: new.raw,
             reason: new.reason,
             detail: new.detail,
@@ -143,14 +143,6 @@ impl ParkedRow {
 
     pub(super) fn decision(&self) -> Option<&Decision> {
         self.decision.as_ref().map(|(_, decision)| decision)
-    }
-}
-
-/// The claim of a decision that took units at the gate for an order.
-fn granted(decision: &Decision) -> Option<&Claim> {
-    match decision {
-        Decision::Granted(claim) | Decision::Promoted(claim) => Some(claim),
-        _ => None,
     }
 }
 

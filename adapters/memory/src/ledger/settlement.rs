@@ -55,6 +55,9 @@ impl Settlement<'_> {
         if voucher.is_none_or(|voucher| voucher.status == SaleStatus::Draft) {
             return self.park_unknown(item);
         }
+        if self.has_seat_wrong(item.decision) {
+            return Verdict::Rejected(RejectReason::Lost);
+        }
         if item.decision.claim().is_some_and(|it| !self.is_sound(it)) {
             let detail = "no units, or not what its order says";
             return self.park(item, ParkReason::BadValues, detail);
@@ -75,6 +78,15 @@ impl Settlement<'_> {
         }
     }
 
+    /// Whether a wait is said to end of somebody who waits here, by an order that says otherwise or is
+    /// another's. He goes on waiting, and a load gives the gate his seat as it is.
+    fn has_seat_wrong(&self, decision: &Decision) -> bool {
+        let (Decision::Promoted(claim) | Decision::Left { claim, .. }) = decision else {
+            return false;
+        };
+        !self.is_sound(claim) && self.changes.waits(self.book, claim.voucher, claim.buyer)
+    }
+
     /// Whether an order id is new, or belongs to the very same order.
     fn is_sound(&self, claim: &Claim) -> bool {
         let same = |order: &Order| {
@@ -91,7 +103,7 @@ impl Settlement<'_> {
         let waited = known.is_some() || matches!(item.decision, Decision::Promoted(_));
         let order = match known.as_ref().map(|order| &order.stage) {
             None => self.new_order(item.entry, claim),
-            Some(Stage::Waiting) => known,
+            Some(Stage::Waiting) => known.clone(),
             // The gate gave units to an order that had ended without: it is wrong about it.
             Some(Stage::Rejected { reason }) => return Verdict::Rejected(*reason),
             Some(Stage::Withdrawn | Stage::ClosedOut) => {
@@ -110,6 +122,10 @@ impl Settlement<'_> {
         };
         let (moved, verdict) = match self.take_units(claim) {
             Ok(expires_at) => (order.promote(expires_at), Verdict::Confirmed),
+            // The gate had too many units, which is no reason to lose one's place.
+            Err(RejectReason::NoStock) if known.is_some() => {
+                return Verdict::Rejected(RejectReason::NoStock);
+            }
             Err(reason) => (
                 order.leave_waitlist(Stage::Rejected { reason }),
                 Verdict::Rejected(reason),

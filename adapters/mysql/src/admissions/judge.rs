@@ -97,6 +97,9 @@ impl<'b> Judge<'b> {
         if sale.is_none_or(|sale| sale.is_draft) {
             return Err(ParkReason::UnknownVoucher);
         }
+        if self.has_seat_wrong(decision) {
+            return Ok(Verdict::Rejected(RejectReason::Lost));
+        }
         if decision.claim().is_some_and(|claim| !self.is_sound(claim)) {
             return Err(ParkReason::BadValues);
         }
@@ -112,6 +115,19 @@ impl<'b> Judge<'b> {
                 adjustment,
             } => self.withdraw(place, *voucher, *units, *adjustment),
         }
+    }
+
+    /// Whether a wait is said to end of somebody who waits here, by an order that says otherwise or is
+    /// another's. He goes on waiting, and a load gives the gate his seat as it is.
+    fn has_seat_wrong(&self, decision: &Decision) -> bool {
+        let (Decision::Promoted(claim) | Decision::Left { claim, .. }) = decision else {
+            return false;
+        };
+        let waits = self
+            .known
+            .waiting
+            .contains_key(&(claim.voucher, claim.buyer));
+        waits && !self.is_sound(claim)
     }
 
     /// Whether an order id is new, or belongs to the very same order.
@@ -142,10 +158,13 @@ impl<'b> Judge<'b> {
                 return Verdict::AlreadyThere;
             }
         };
-        let waits = matches!(self.status(claim), None | Some(OrderStatus::Waiting));
+        let status = self.status(claim);
         self.touch(place, claim);
         if let Some(reason) = refusal {
-            if waits {
+            let waits = status == Some(OrderStatus::Waiting);
+            // That the gate had too many units is no reason to lose one's place.
+            let waits_on = waits && reason == RejectReason::NoStock;
+            if status.is_none() || (waits && !waits_on) {
                 self.set(claim, OrderStatus::Rejected, Some(reason));
             }
             return Verdict::Rejected(reason);

@@ -176,10 +176,11 @@ impl Memory {
 }
 
 impl Trace {
-    /// Whether the order was settled by a grant: it has or had units, or was refused them.
+    /// Whether the order was settled by a grant: it has or had units, or was refused them, and perhaps
+    /// waits on.
     fn was_given_units(&self) -> bool {
         match self.status {
-            OrderStatus::Waiting | OrderStatus::Withdrawn | OrderStatus::ClosedOut => false,
+            OrderStatus::Withdrawn | OrderStatus::ClosedOut => false,
             OrderStatus::Rejected => !matches!(
                 self.reason,
                 Some(RejectReason::Lost | RejectReason::NotEnoughUnits)
