@@ -25,6 +25,8 @@ pub enum AdjustStockReply {
     WrongStatus(SaleStatus),
     /// Fewer units are free; nothing changed.
     NotEnoughFree,
+    /// A voucher never has so many units; nothing changed.
+    TooMany,
     /// The key was used for another delta.
     KeyReused,
 }
@@ -108,6 +110,9 @@ impl AdjustStock {
         if adjustment.state == AdjustmentState::Pending
             && let Ok(units) = u32::try_from(adjustment.delta)
         {
+            if !voucher.has_room_for(units) {
+                return Ok(Recorded::Refused(AdjustStockReply::TooMany));
+            }
             unit.add_units(wish.voucher, adjustment.id, units).await?;
             let event = NewEvent::of_voucher(wish.voucher, EventKind::StockAdjusted);
             unit.append_events(&[event]).await?;

@@ -117,8 +117,12 @@ const PAYMENT_WINDOW_S_MAX: u64 = 86_400;
 const MINOR_MAX: u64 = 1_000_000_000_000;
 
 impl VoucherTerms {
-    /// Every setting that does not fit, with what is allowed.
+    /// Every setting of a draft that does not fit, with what is allowed.
     pub fn check(&self, total_units: u32) -> Result<(), VoucherRefusal> {
+        self.check_with(Some(total_units))
+    }
+
+    fn check_with(&self, total_units: Option<u32>) -> Result<(), VoucherRefusal> {
         let title_chars = self.title.trim().chars().count();
         let description_chars = self
             .description
@@ -153,7 +157,7 @@ impl VoucherTerms {
                 "0 to 1000000000000",
             ),
             (
-                (1..=TOTAL_UNITS_MAX).contains(&total_units),
+                total_units.is_none_or(|units| (1..=TOTAL_UNITS_MAX).contains(&units)),
                 "total_units",
                 "1 to 100000000",
             ),
@@ -207,6 +211,11 @@ impl Voucher {
     /// Whether the gate has to know it: from publishing until it is retired.
     pub fn is_at_gate(&self) -> bool {
         self.status != SaleStatus::Draft && !self.retired
+    }
+
+    /// Whether so many units may be added.
+    pub fn has_room_for(&self, units: u32) -> bool {
+        self.total_units.saturating_add(units) <= TOTAL_UNITS_MAX
     }
 
     /// Puts a draft on sale.
@@ -271,7 +280,10 @@ impl Voucher {
         if amended == *self {
             return Ok(Transition::AlreadyApplied);
         }
-        amended.terms.check(amended.total_units)?;
+        // Of a sale, adjustments may have taken all units out, and no amendment says otherwise.
+        let is_draft = self.status == SaleStatus::Draft;
+        let total_units = is_draft.then_some(amended.total_units);
+        amended.terms.check_with(total_units)?;
         *self = amended;
         Ok(Transition::Applied)
     }

@@ -63,6 +63,7 @@ pub(super) fn in_words(reason: &str) -> Result<(), ValidationError> {
 
 pub(super) const REASON: &str = "1 to 200 characters in one line, no control characters, and none that override the direction of text";
 const DELTA: &str = "-100000000 to 100000000, and not 0";
+const ROOM: &str = "so many that the voucher has at most 100000000 units in all";
 
 fn not_zero(delta: i32) -> Result<(), ValidationError> {
     if delta != 0 && (-100_000_000..=100_000_000).contains(&delta) {
@@ -104,6 +105,7 @@ async fn adjust_stock(
         AdjustStockReply::NotFound => Err(Problem::VoucherNotFound),
         AdjustStockReply::WrongStatus(status) => Err(Problem::WrongStatus(status)),
         AdjustStockReply::NotEnoughFree => Err(Problem::NotEnoughFree),
+        AdjustStockReply::TooMany => Err(Problem::field("delta", ROOM)),
         AdjustStockReply::KeyReused => Err(Problem::IdempotencyKeyReused),
     }
 }

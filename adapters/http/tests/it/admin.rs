@@ -316,6 +316,19 @@ async fn stock_changes_by_delta_once_per_key() {
     for delta in [0, 100_000_001, -100_000_001, i64::MAX] {
         stand.adjust(&id, delta, None).await.misfits(&["delta"]);
     }
+    // Nothing is left in the voucher, and what is not frozen can change nevertheless.
+    let amended = stand.amend(&id, json!({"title": "Sold out"})).await;
+    amended.is(200);
+    assert_eq!(amended.body["total_units"], 0);
+    // As many as a voucher may have, and not one more; a repeat is not one more.
+    for _ in 0..2 {
+        let most = stand.adjust(&id, 100_000_000, Some("most")).await;
+        most.is(200);
+        assert_eq!(most.body["total_units"], 100_000_000);
+    }
+    stand.adjust(&id, 1, None).await.misfits(&["delta"]);
+    let unchanged = stand.amend(&id, json!({"title": "Plenty"})).await;
+    assert_eq!(unchanged.body["total_units"], 100_000_000);
     let path = format!("/v1/admin/vouchers/{id}/stock-adjustments");
     for (body, field) in [
         (json!({"delta": 1}), "reason"),
