@@ -101,8 +101,7 @@ pub enum Verdict {
     /// It was in the ledger before.
     AlreadyThere,
     /// The ledger refused it, and its order says why. No unit of the ledger was taken; the gate
-    /// must be loaded again. An order that waits goes on waiting where the gate was wrong about its
-    /// seat, or about how many units there were.
+    /// must be loaded again. An order that waits goes on waiting if there was no stock.
     Rejected(RejectReason),
     /// It cannot be applied as it is, and waits for an administrator.
     Parked(ParkReason),

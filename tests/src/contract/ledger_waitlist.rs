@@ -1,9 +1,7 @@
 //! `AdmissionLedger::apply`: the waitlist reaches the ledger the way grants do.
 
-use seckill_application::ports::{ParkReason, Verdict};
-use seckill_domain::{
-    BuyerId, Claim, Decision, LeftReason, OrderStatus, RejectReason, Stage, Ticket,
-};
+use seckill_application::ports::Verdict;
+use seckill_domain::{Claim, Decision, LeftReason, OrderStatus, RejectReason, Stage, Ticket};
 
 use super::desk::{Desk, PAYMENT_WINDOW, claim, joining, keyed};
 use super::{LedgerHarness, promises};
@@ -22,8 +20,6 @@ promises! { ledger_waitlist over dyn LedgerHarness:
     each_kind_is_applied_once,
     a_place_that_is_gone_does_not_come_back,
     a_promotion_without_stock_is_refused_and_the_wait_goes_on,
-    a_wait_that_ends_with_a_wrong_seat_goes_on,
-    units_for_anothers_order_are_put_aside,
     a_promotion_beyond_the_limit_is_rejected,
     a_promoted_buyer_who_gives_his_units_back_is_not_waiting_again,
     a_promotion_of_a_place_that_was_given_up_gives_nothing,
@@ -258,51 +254,6 @@ async fn a_promotion_without_stock_is_refused_and_the_wait_goes_on(harness: &dyn
         assert_eq!(desk.status(&claim).await, OrderStatus::Waiting);
     }
     assert_eq!(place(&desk, &claim).await, Some(1));
-}
-
-/// Whoever wrote into the gate what he should not: a wrong number of units, or another's order.
-async fn a_wait_that_ends_with_a_wrong_seat_goes_on(harness: &dyn LedgerHarness) {
-    let desk = Desk::at(harness);
-    let voucher = desk.voucher(9, 3).await;
-    let [one, other] = [
-        desk.joined(&voucher, 1, 1).await,
-        desk.joined(&voucher, 2, 2).await,
-    ];
-    let more = Claim {
-        quantity: 2,
-        ..one.clone()
-    };
-    let exchanged = Claim {
-        order: other.order,
-        ..one.clone()
-    };
-    let refused = Verdict::Rejected(RejectReason::Lost);
-    for wrong in [more, exchanged] {
-        let promoted = Decision::Promoted(wrong.clone());
-        for decision in [promoted, left(&wrong, LeftReason::NotEnoughUnits)] {
-            assert_eq!(desk.apply_one(decision).await, refused);
-        }
-    }
-    for (claim, turn) in [(&one, 1), (&other, 2)] {
-        assert_eq!(desk.status(claim).await, OrderStatus::Waiting);
-        assert_eq!(place(&desk, claim).await, Some(turn));
-    }
-    assert_eq!(desk.stock(&voucher).await, 9);
-    let verdict = desk.apply_one(Decision::Promoted(one.clone())).await;
-    assert_eq!(verdict, Verdict::Confirmed);
-}
-
-/// Negative control: of somebody who does not wait it is not known what the gate is wrong about.
-async fn units_for_anothers_order_are_put_aside(harness: &dyn LedgerHarness) {
-    let desk = Desk::at(harness);
-    let voucher = desk.voucher(9, 1).await;
-    let other = desk.joined(&voucher, 2, 1).await;
-    let stranger = Claim {
-        buyer: BuyerId::new(3),
-        ..other
-    };
-    let verdict = desk.apply_one(Decision::Promoted(stranger)).await;
-    assert_eq!(verdict, Verdict::Parked(ParkReason::BadValues));
 }
 
 async fn a_promotion_beyond_the_limit_is_rejected(harness: &dyn LedgerHarness) {

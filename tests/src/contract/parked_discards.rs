@@ -17,7 +17,7 @@ use super::{LedgerHarness, promises};
 
 promises! { parked_discards over dyn LedgerHarness:
     a_discarded_grant_gives_its_units_back_and_its_order_says_why,
-    a_discarded_grant_ends_the_wait_of_its_order,
+    a_discarded_promotion_ends_the_wait,
     a_discarded_place_is_dropped_at_the_gate,
     a_discarded_place_of_an_order_that_lives_is_left,
     what_took_nothing_tells_the_gate_nothing,
@@ -65,7 +65,7 @@ async fn a_discarded_grant_gives_its_units_back_and_its_order_says_why(
     desk.granted(&voucher, 1, 2).await;
 }
 
-async fn a_discarded_grant_ends_the_wait_of_its_order(harness: &dyn LedgerHarness) {
+async fn a_discarded_promotion_ends_the_wait(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(9, 5).await;
     let joined = desk.joined(&voucher, 1, 7).await;
@@ -73,7 +73,7 @@ async fn a_discarded_grant_ends_the_wait_of_its_order(harness: &dyn LedgerHarnes
         quantity: 3,
         ..joined.clone()
     };
-    let message = parked(&desk, Decision::Granted(other)).await;
+    let message = parked(&desk, Decision::Promoted(other)).await;
     assert_eq!(message.units, 3);
     assert_eq!(discard(&desk, &message).await, SETTLED);
     let reason = RejectReason::Discarded;

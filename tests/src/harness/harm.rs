@@ -76,21 +76,6 @@ const SWAP_WAITERS: &str = "\
     put(turns[2], one)
     return 1";
 
-/// KEYS: sale, waiters, seats. ARGV: buyer, order and quantity. All others of his block keep theirs.
-const WRITE_SEAT: &str = "\
-    local turn = redis.call('ZSCORE', KEYS[2], ARGV[1])
-    if not turn then return 0 end
-    local block, slot = string.format('%.0f', math.floor(turn / 16)), string.format('%x', turn % 16)
-    local text = redis.call('HGET', KEYS[3], block)
-    local shared, lines = string.match(text, '^(%d+)\\n') or '', { slot .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' -' }
-    for other, mark, rest in string.gmatch('\\n' .. text, '\\n(%x:?%d*)([ .])([^\\n]+)') do
-      if other ~= slot then
-        lines[#lines + 1] = other .. ' ' .. (mark == '.' and shared or '') .. rest
-      end
-    end
-    redis.call('HSET', KEYS[3], block, table.concat(lines, '\\n'))
-    return 1";
-
 /// KEYS: sale. ARGV: units.
 const SHIFT_FREE: &str = "\
     local free = tonumber(redis.call('HGET', KEYS[1], 'free') or '-1')
@@ -187,20 +172,6 @@ impl Gate {
         let keys = self.keys_of(voucher, ["sale", "waiters", "seats"]).await;
         let arguments = buyers.map(|buyer| buyer.to_string());
         self.eval(SWAP_WAITERS, &keys, &arguments).await
-    }
-
-    /// The gate has it that a buyer waits with this order for so many units. `false` if he does not
-    /// wait.
-    pub async fn write_seat(
-        &self,
-        voucher: VoucherId,
-        buyer: BuyerId,
-        order: OrderId,
-        quantity: u32,
-    ) -> bool {
-        let keys = self.keys_of(voucher, ["sale", "waiters", "seats"]).await;
-        let arguments = [buyer.to_string(), order.to_string(), quantity.to_string()];
-        self.eval(WRITE_SEAT, &keys, &arguments).await
     }
 
     /// The gate believes that so many more units are free. `false` if there would be fewer than

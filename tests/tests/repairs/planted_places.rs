@@ -19,8 +19,6 @@ on_own_stores!(
     a_waiter_who_has_left_for_the_ledger_leaves_the_gate,
     whoever_waits_for_nothing_is_sent_away,
     two_who_wait_for_one_order_are_one,
-    a_waiter_with_a_wrong_quantity_keeps_his_turn,
-    waiters_with_each_others_orders_keep_their_turns,
     a_waiter_who_is_given_nothing_keeps_his_turn,
 );
 
@@ -161,7 +159,7 @@ impl Queue {
         self.assert_served_after(self.holder, line).await;
     }
 
-    async fn serve_after(&self, mut has: (BuyerId, OrderId), line: &[(BuyerId, OrderId)]) {
+    async fn assert_served_after(&self, mut has: (BuyerId, OrderId), line: &[(BuyerId, OrderId)]) {
         for next in line {
             let (who, order) = has;
             self.shop.cancel(order, who).await.assert_status(200);
@@ -169,10 +167,6 @@ impl Queue {
             has = *next;
         }
         self.shop.balanced(self.voucher).await;
-    }
-
-    async fn assert_served_after(&self, has: (BuyerId, OrderId), line: &[(BuyerId, OrderId)]) {
-        self.serve_after(has, line).await;
         let vouchers = [self.voucher];
         let history = self.shop.history();
         let verdict = audit(&self.shop, history, &vouchers, Some(&self.ledger)).await;
@@ -258,32 +252,6 @@ async fn two_who_wait_for_one_order_are_one(site: Site) {
     assert!(queue.gate.plant_ghost(queue.voucher, buyer(), first).await);
     queue.assert_reloads().await;
     queue.assert_served(&queue.waiting).await;
-}
-
-/// His turn comes before a round does: the gate passes him over and sends him away, since the sale never
-/// has so many units, and the ledger refuses that. He is the next one then.
-async fn a_waiter_with_a_wrong_quantity_keeps_his_turn(site: Site) {
-    let queue = Queue::of(&site).await;
-    let [first, second, third] = queue.waiting;
-    let (who, order) = first;
-    assert!(queue.gate.write_seat(queue.voucher, who, order, 5).await);
-    queue.holder_gives_up().await;
-    queue.gets_it(second).await;
-    queue.is_line(&[first, third]).await;
-    queue.serve_after(second, &[first, third]).await;
-}
-
-/// Their turn comes before a round does: the one gets the unit for the other's order.
-async fn waiters_with_each_others_orders_keep_their_turns(site: Site) {
-    let queue = Queue::of(&site).await;
-    let [first, second, third] = queue.waiting;
-    for ((who, _), (_, order)) in [(first, second), (second, first)] {
-        assert!(queue.gate.write_seat(queue.voucher, who, order, 1).await);
-    }
-    queue.holder_gives_up().await;
-    queue.gets_it(first).await;
-    queue.is_line(&[second, third]).await;
-    queue.assert_served_after(first, &[second, third]).await;
 }
 
 /// The gate gives the first in line a unit that is not there.

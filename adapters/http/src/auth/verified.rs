@@ -92,7 +92,7 @@ impl SeenOnce {
         let end = &token[token.len().saturating_sub(TELLING)..];
         let hash = self.state.hash_one(end);
         let mark = u32::try_from(hash >> u32::BITS).unwrap_or_default();
-        let slot = usize::try_from(hash).unwrap_or_default() % SLOTS;
+        let slot = usize::try_from(hash % SLOTS as u64).unwrap_or_default();
         let Some(seen) = self.marks.get(slot) else {
             return false;
         };

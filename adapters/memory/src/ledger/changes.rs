@@ -131,28 +131,16 @@ impl Changes {
 
     /// Whether the buyer waits for the voucher by another order.
     pub(super) fn waits_already(&self, book: &Book, claim: &Claim) -> bool {
-        self.any_of_buyer(book, claim.buyer, |order| {
-            order.voucher == claim.voucher
+        let waits = |order: &Order| {
+            (order.voucher, order.buyer) == (claim.voucher, claim.buyer)
                 && order.id != claim.order
                 && order.stage == Stage::Waiting
-        })
-    }
-
-    /// Whether the buyer waits for the voucher.
-    pub(super) fn waits(&self, book: &Book, voucher: VoucherId, buyer: BuyerId) -> bool {
-        self.any_of_buyer(book, buyer, |order| {
-            order.voucher == voucher && order.stage == Stage::Waiting
-        })
-    }
-
-    fn any_of_buyer(&self, book: &Book, buyer: BuyerId, is: impl Fn(&Order) -> bool) -> bool {
-        let (first, last) = ((buyer, OrderId::new(0)), (buyer, OrderId::new(u64::MAX)));
+        };
+        let first = (claim.buyer, OrderId::new(0));
+        let last = (claim.buyer, OrderId::new(u64::MAX));
         let mut stored = book.orders_by_buyer.range(first..=last);
-        stored.any(|(_, id)| self.order(book, *id).is_some_and(&is))
-            || self
-                .orders
-                .values()
-                .any(|order| order.buyer == buyer && is(order))
+        stored.any(|(_, id)| self.order(book, *id).is_some_and(waits))
+            || self.orders.values().any(waits)
     }
 
     /// Which order has a claim's key: the first of the buyer's orders of the voucher that used it.

@@ -55,9 +55,6 @@ impl Settlement<'_> {
         if voucher.is_none_or(|voucher| voucher.status == SaleStatus::Draft) {
             return self.park_unknown(item);
         }
-        if self.has_seat_wrong(item.decision) {
-            return Verdict::Rejected(RejectReason::Lost);
-        }
         if item.decision.claim().is_some_and(|it| !self.is_sound(it)) {
             let detail = "no units, or not what its order says";
             return self.park(item, ParkReason::BadValues, detail);
@@ -76,15 +73,6 @@ impl Settlement<'_> {
                 adjustment,
             } => self.withdraw(item, *voucher, *units, *adjustment),
         }
-    }
-
-    /// Whether a wait is said to end of somebody who waits here, by an order that says otherwise or is
-    /// another's. He goes on waiting, and a load gives the gate his seat as it is.
-    fn has_seat_wrong(&self, decision: &Decision) -> bool {
-        let (Decision::Promoted(claim) | Decision::Left { claim, .. }) = decision else {
-            return false;
-        };
-        !self.is_sound(claim) && self.changes.waits(self.book, claim.voucher, claim.buyer)
     }
 
     /// Whether an order id is new, or belongs to the very same order.

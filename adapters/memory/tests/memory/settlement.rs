@@ -154,7 +154,7 @@ fn a_message_that_cannot_be_applied_is_parked_and_blocks_nobody() {
 fn the_units_of_a_parked_grant_leave_the_stock_and_it_still_counts_as_held() {
     let world = World::new();
     world.publish(10);
-    // The joining was of one unit; the promotion says three, and that they are somebody else's.
+    // The joining said one unit; the promotion says three.
     let joined = Decision::Joined {
         claim: claim(1),
         ticket: Ticket::new(1),
@@ -162,7 +162,6 @@ fn the_units_of_a_parked_grant_leave_the_stock_and_it_still_counts_as_held() {
     let other = Claim {
         key: Some("k".parse().unwrap()),
         quantity: 3,
-        buyer: claim(2).buyer,
         ..claim(1)
     };
     let verdicts = world.apply(vec![joined, Decision::Promoted(other)]);

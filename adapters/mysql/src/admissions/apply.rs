@@ -171,11 +171,8 @@ async fn work(session: &mut Session, slice: Slice<'_>, look: Look) -> Result<Wor
     if !writes::advance(session, &slice).await? {
         return Ok(Work::Stale(read_head(session, slice.partition).await?));
     }
-    if news.is_some() {
-        let places = known::waiting(session, slice.items, known::joining).await?;
-        if !places.is_empty() {
-            return Ok(Work::Refused);
-        }
+    if news.is_some() && !known::waiting(session, slice.items).await?.is_empty() {
+        return Ok(Work::Refused);
     }
     let plan = match (news, look) {
         (Some(plan), _) => plan,

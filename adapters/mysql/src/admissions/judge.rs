@@ -97,9 +97,6 @@ impl<'b> Judge<'b> {
         if sale.is_none_or(|sale| sale.is_draft) {
             return Err(ParkReason::UnknownVoucher);
         }
-        if self.has_seat_wrong(decision) {
-            return Ok(Verdict::Rejected(RejectReason::Lost));
-        }
         if decision.claim().is_some_and(|claim| !self.is_sound(claim)) {
             return Err(ParkReason::BadValues);
         }
@@ -115,19 +112,6 @@ impl<'b> Judge<'b> {
                 adjustment,
             } => self.withdraw(place, *voucher, *units, *adjustment),
         }
-    }
-
-    /// Whether a wait is said to end of somebody who waits here, by an order that says otherwise or is
-    /// another's. He goes on waiting, and a load gives the gate his seat as it is.
-    fn has_seat_wrong(&self, decision: &Decision) -> bool {
-        let (Decision::Promoted(claim) | Decision::Left { claim, .. }) = decision else {
-            return false;
-        };
-        let waits = self
-            .known
-            .waiting
-            .contains_key(&(claim.voucher, claim.buyer));
-        waits && !self.is_sound(claim)
     }
 
     /// Whether an order id is new, or belongs to the very same order.

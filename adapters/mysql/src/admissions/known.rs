@@ -68,7 +68,7 @@ pub(super) async fn load(session: &mut Session, items: &[BatchItem]) -> Result<K
     Ok(Known {
         orders: orders(session, items).await?,
         keys: keys(session, items).await?,
-        waiting: waiting(session, items, about_a_place).await?,
+        waiting: waiting(session, items).await?,
         holdings: holdings(session, items).await?,
         sales: sales(session, items).await?,
         adjustments: adjustments(session, items).await?,
@@ -133,43 +133,27 @@ fn key(row: &MySqlRow) -> Result<((VoucherId, BuyerId, IdempotencyKey), OrderId)
     Ok(((voucher, buyer, key), OrderId::new(get(row, "id")?)))
 }
 
-/// The claim of a decision that gives a place.
-pub(super) fn joining(decision: &Decision) -> Option<&Claim> {
-    match decision {
-        Decision::Joined { claim, .. } => Some(claim),
-        _ => None,
-    }
-}
-
-/// The claim of a decision that gives a place, or ends a wait.
-fn about_a_place(decision: &Decision) -> Option<&Claim> {
-    match decision {
-        Decision::Promoted(claim) | Decision::Left { claim, .. } => Some(claim),
-        _ => joining(decision),
-    }
-}
-
-/// The places of the buyers of these decisions. No locks: whoever else changes these orders only ends
-/// them.
+/// The places of buyers who join. No locks: whoever else changes these orders only ends them.
 pub(super) async fn waiting(
     session: &mut Session,
     items: &[BatchItem],
-    of: fn(&Decision) -> Option<&Claim>,
 ) -> Result<HashMap<(VoucherId, BuyerId), OrderId>, Trouble> {
     const SQL: &str = "SELECT o.id, o.voucher_id, o.user_id FROM JSON_TABLE(?, '$[*]' COLUMNS ( \
              voucher BIGINT UNSIGNED PATH '$[0]', \
              buyer BIGINT UNSIGNED PATH '$[1]')) wanted \
            STRAIGHT_JOIN orders o ON o.user_id = wanted.buyer AND o.voucher_id = wanted.voucher \
              AND o.status = 'waiting'";
-    let buyers: BTreeSet<(u64, u64)> = decisions(items)
-        .filter_map(of)
-        .map(|claim| (claim.voucher.get(), claim.buyer.get()))
+    let joining: BTreeSet<(u64, u64)> = decisions(items)
+        .filter_map(|decision| match decision {
+            Decision::Joined { claim, .. } => Some((claim.voucher.get(), claim.buyer.get())),
+            _ => None,
+        })
         .collect();
-    if buyers.is_empty() {
+    if joining.is_empty() {
         return Ok(HashMap::new());
     }
     let rows = session
-        .rows(statement(SQL).bind(json_rows(buyers.into_iter())?))
+        .rows(statement(SQL).bind(json_rows(joining.into_iter())?))
         .await?;
     rows.iter()
         .map(|row| {

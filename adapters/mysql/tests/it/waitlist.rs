@@ -111,12 +111,21 @@ async fn a_promotion_without_stock_is_refused_and_the_wait_goes_on() {
         ])
         .await;
     let promotion = fixture.batch(vec![fixture.promoted(1, 1, 1)]);
+    let others = [
+        fixture.left(1, 1, LeftReason::Withdrawn),
+        Decision::Lost(fixture.claim(1, 1, 1)),
+    ]
+    .map(|other| fixture.batch(vec![other]));
     let verdicts = fixture.apply(vec![fixture.promoted(1, 1, 1)]).await;
     let refused = [Verdict::Rejected(RejectReason::NoStock)];
     assert_eq!(verdicts, refused);
     let ledger = &fixture.ports.admissions;
     let known = ledger.has_applied(PARTITION, &promotion.items).await;
     assert!(known.unwrap(), "should it be delivered once more");
+    for other in &others {
+        let known = ledger.has_applied(PARTITION, &other.items).await;
+        assert!(!known.unwrap(), "another decision with the same number");
+    }
     assert_eq!(fixture.order(1).await.unwrap().stage, Stage::Waiting);
     let again = fixture.apply(vec![fixture.granted(1, 1, 1)]).await;
     assert_eq!(again, refused, "the gate is still wrong");
