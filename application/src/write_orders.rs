@@ -385,7 +385,7 @@ impl OrderWriter {
                 ) => {
                     let voucher = decision.voucher();
                     tracing::error!(%sequence, ?decision, ?reason, %voucher,
-                        "the ledger refused what the gate decided");
+                        "the ledger refused what the gate granted");
                     self.meters.rejected.add(1);
                     self.distrusted.insert(voucher);
                 }

@@ -101,7 +101,7 @@ pub enum Verdict {
     /// It was in the ledger before.
     AlreadyThere,
     /// The ledger refused it, and its order says why. No unit of the ledger was taken; the gate
-    /// must be loaded again. An order that waits goes on waiting if there was no stock.
+    /// must be loaded again.
     Rejected(RejectReason),
     /// It cannot be applied as it is, and waits for an administrator.
     Parked(ParkReason),

@@ -1,7 +1,7 @@
 //! `AdmissionLedger::apply`: the waitlist reaches the ledger the way grants do.
 
 use seckill_application::ports::Verdict;
-use seckill_domain::{Claim, Decision, LeftReason, OrderStatus, RejectReason, Stage, Ticket};
+use seckill_domain::{Decision, LeftReason, OrderStatus, RejectReason, Stage, Ticket};
 
 use super::desk::{Desk, PAYMENT_WINDOW, claim, joining, keyed};
 use super::{LedgerHarness, promises};
@@ -19,7 +19,7 @@ promises! { ledger_waitlist over dyn LedgerHarness:
     a_second_place_in_the_same_batch_is_rejected,
     each_kind_is_applied_once,
     a_place_that_is_gone_does_not_come_back,
-    a_promotion_without_stock_is_refused_and_the_wait_goes_on,
+    a_promotion_without_stock_is_rejected,
     a_promotion_beyond_the_limit_is_rejected,
     a_promoted_buyer_who_gives_his_units_back_is_not_waiting_again,
     a_promotion_of_a_place_that_was_given_up_gives_nothing,
@@ -30,16 +30,11 @@ promises! { ledger_waitlist over dyn LedgerHarness:
 const CONFIRMED: Verdict = Verdict::Confirmed;
 const THERE: Verdict = Verdict::AlreadyThere;
 
-fn left(claim: &Claim, reason: LeftReason) -> Decision {
+fn left(claim: &seckill_domain::Claim, reason: LeftReason) -> Decision {
     Decision::Left {
         claim: claim.clone(),
         reason,
     }
-}
-
-async fn place(desk: &Desk<'_>, claim: &Claim) -> Option<u32> {
-    let ledger = &desk.ports.ledger;
-    ledger.waiting_position(claim.order).await.unwrap()
 }
 
 async fn a_place_is_an_order_that_waits(harness: &dyn LedgerHarness) {
@@ -240,20 +235,28 @@ async fn a_place_that_is_gone_does_not_come_back(harness: &dyn LedgerHarness) {
         THERE
     );
     assert_eq!(desk.status(&claim).await, OrderStatus::ClosedOut);
-    assert_eq!(place(&desk, &claim).await, None);
+    assert_eq!(
+        desk.ports
+            .ledger
+            .waiting_position(claim.order)
+            .await
+            .unwrap(),
+        None
+    );
 }
 
-async fn a_promotion_without_stock_is_refused_and_the_wait_goes_on(harness: &dyn LedgerHarness) {
+async fn a_promotion_without_stock_is_rejected(harness: &dyn LedgerHarness) {
     let desk = Desk::at(harness);
     let voucher = desk.voucher(1, 1).await;
     desk.granted(&voucher, 1, 1).await;
     let claim = desk.joined(&voucher, 2, 1).await;
-    let refused = Verdict::Rejected(RejectReason::NoStock);
-    for units in [Decision::Promoted, Decision::Granted] {
-        assert_eq!(desk.apply_one(units(claim.clone())).await, refused);
-        assert_eq!(desk.status(&claim).await, OrderStatus::Waiting);
-    }
-    assert_eq!(place(&desk, &claim).await, Some(1));
+    let reason = RejectReason::NoStock;
+    let verdict = desk.apply_one(Decision::Promoted(claim.clone())).await;
+    assert_eq!(verdict, Verdict::Rejected(reason));
+    assert_eq!(
+        desk.order(claim.order).await.stage,
+        Stage::Rejected { reason }
+    );
 }
 
 async fn a_promotion_beyond_the_limit_is_rejected(harness: &dyn LedgerHarness) {

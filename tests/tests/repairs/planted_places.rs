@@ -7,7 +7,6 @@ use seckill_domain::{BuyerId, OrderId, OrderStatus, VoucherId};
 use seckill_tests::harness::{
     Call, Gate, Ledger, Offer, Process, Shop, Site, audit, buyer, eventually,
 };
-use serde_json::json;
 
 use crate::on_own_stores;
 use crate::reports::{Difference, first_round, round, round_about};
@@ -19,7 +18,6 @@ on_own_stores!(
     a_waiter_who_has_left_for_the_ledger_leaves_the_gate,
     whoever_waits_for_nothing_is_sent_away,
     two_who_wait_for_one_order_are_one,
-    a_waiter_who_is_given_nothing_keeps_his_turn,
 );
 
 /// A sale of one unit that somebody has, and three who wait for it.
@@ -120,50 +118,16 @@ impl Queue {
         assert_eq!(seen.number("waitlist_length"), waiting);
     }
 
-    async fn holder_gives_up(&self) {
-        let (who, order) = self.holder;
-        self.shop.cancel(order, who).await.assert_status(200);
-    }
-
-    /// The order has its units.
-    async fn gets_it(&self, (who, order): (BuyerId, OrderId)) {
-        let waiting = OrderStatus::Waiting;
-        let seen = self.shop.order_past(order, who, &[waiting]).await;
-        assert!(seen.order_status().is_live(), "{}", seen.text);
-    }
-
-    /// They wait in this order, nobody else before them, soon and without a round.
-    async fn is_line(&self, line: &[(BuyerId, OrderId)]) {
-        eventually("they wait", Duration::from_secs(10), async || {
-            let mut seen = Vec::new();
-            for (who, _) in line {
-                let path = format!("/v1/vouchers/{}/waitlist/me", self.voucher);
-                let place = self.shop.ask(Call::get(path).by(*who)).await;
-                seen.push((
-                    place.body["order_id"].clone(),
-                    place.body["position"].clone(),
-                ));
-            }
-            let expected = line.iter().zip(1..);
-            let expected = expected.map(|((_, order), at)| (json!(order.to_string()), json!(at)));
-            expected
-                .eq(seen.clone())
-                .then_some(())
-                .ok_or(format!("{seen:?}"))
-        })
-        .await;
-    }
-
     /// Each gives the unit up and the next in line gets it, in this order.
     async fn assert_served(&self, line: &[(BuyerId, OrderId)]) {
-        self.assert_served_after(self.holder, line).await;
-    }
-
-    async fn assert_served_after(&self, mut has: (BuyerId, OrderId), line: &[(BuyerId, OrderId)]) {
+        let mut has = self.holder;
         for next in line {
             let (who, order) = has;
             self.shop.cancel(order, who).await.assert_status(200);
-            self.gets_it(*next).await;
+            let (who, order) = *next;
+            let waiting = OrderStatus::Waiting;
+            let seen = self.shop.order_past(order, who, &[waiting]).await;
+            assert!(seen.order_status().is_live(), "{}", seen.text);
             has = *next;
         }
         self.shop.balanced(self.voucher).await;
@@ -252,25 +216,4 @@ async fn two_who_wait_for_one_order_are_one(site: Site) {
     assert!(queue.gate.plant_ghost(queue.voucher, buyer(), first).await);
     queue.assert_reloads().await;
     queue.assert_served(&queue.waiting).await;
-}
-
-/// The gate gives the first in line a unit that is not there.
-async fn a_waiter_who_is_given_nothing_keeps_his_turn(site: Site) {
-    let queue = Queue::of(&site).await;
-    let [first, ..] = queue.waiting;
-    assert!(queue.gate.shift_free(queue.voucher, 1).await);
-    // Whoever comes has the line served before him.
-    let (last, order) = {
-        let who = buyer();
-        let (order, _) = queue.shop.buy(queue.voucher, who).await.expect_waitlisted();
-        (who, order)
-    };
-    queue
-        .is_line(&[&queue.waiting[..], &[(last, order)]].concat())
-        .await;
-    queue.holder_gives_up().await;
-    queue.gets_it(first).await;
-    queue
-        .assert_served_after(first, &[&queue.waiting[1..], &[(last, order)]].concat())
-        .await;
 }

@@ -91,7 +91,7 @@ impl Settlement<'_> {
         let waited = known.is_some() || matches!(item.decision, Decision::Promoted(_));
         let order = match known.as_ref().map(|order| &order.stage) {
             None => self.new_order(item.entry, claim),
-            Some(Stage::Waiting) => known.clone(),
+            Some(Stage::Waiting) => known,
             // The gate gave units to an order that had ended without: it is wrong about it.
             Some(Stage::Rejected { reason }) => return Verdict::Rejected(*reason),
             Some(Stage::Withdrawn | Stage::ClosedOut) => {
@@ -110,10 +110,6 @@ impl Settlement<'_> {
         };
         let (moved, verdict) = match self.take_units(claim) {
             Ok(expires_at) => (order.promote(expires_at), Verdict::Confirmed),
-            // The gate had too many units, which is no reason to lose one's place.
-            Err(RejectReason::NoStock) if known.is_some() => {
-                return Verdict::Rejected(RejectReason::NoStock);
-            }
             Err(reason) => (
                 order.leave_waitlist(Stage::Rejected { reason }),
                 Verdict::Rejected(reason),

@@ -142,13 +142,10 @@ impl<'b> Judge<'b> {
                 return Verdict::AlreadyThere;
             }
         };
-        let status = self.status(claim);
+        let waits = matches!(self.status(claim), None | Some(OrderStatus::Waiting));
         self.touch(place, claim);
         if let Some(reason) = refusal {
-            let waits = status == Some(OrderStatus::Waiting);
-            // That the gate had too many units is no reason to lose one's place.
-            let waits_on = waits && reason == RejectReason::NoStock;
-            if status.is_none() || (waits && !waits_on) {
+            if waits {
                 self.set(claim, OrderStatus::Rejected, Some(reason));
             }
             return Verdict::Rejected(reason);

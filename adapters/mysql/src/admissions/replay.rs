@@ -156,10 +156,8 @@ impl Memory {
                 .is_some_and(Trace::was_given_units),
             Decision::Left { claim, .. } => self
                 .settled(claim, number)
-                .is_some_and(|trace| !trace.status.is_live() && !trace.waits()),
-            Decision::Lost(claim) => self
-                .settled(claim, number)
-                .is_some_and(|trace| !trace.waits()),
+                .is_some_and(|trace| !trace.status.is_live()),
+            Decision::Lost(claim) => self.settled(claim, number).is_some(),
         }
     }
 
@@ -178,16 +176,10 @@ impl Memory {
 }
 
 impl Trace {
-    /// Whether it waits: then what settled it was a promotion without stock.
-    fn waits(&self) -> bool {
-        self.status == OrderStatus::Waiting
-    }
-
-    /// Whether the order was settled by a grant: it has or had units, or was refused them, and perhaps
-    /// waits on.
+    /// Whether the order was settled by a grant: it has or had units, or was refused them.
     fn was_given_units(&self) -> bool {
         match self.status {
-            OrderStatus::Withdrawn | OrderStatus::ClosedOut => false,
+            OrderStatus::Waiting | OrderStatus::Withdrawn | OrderStatus::ClosedOut => false,
             OrderStatus::Rejected => !matches!(
                 self.reason,
                 Some(RejectReason::Lost | RejectReason::NotEnoughUnits)

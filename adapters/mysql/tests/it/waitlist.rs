@@ -3,7 +3,7 @@
 use seckill_application::ports::Verdict;
 use seckill_domain::{Decision, LeftReason, OrderId, OrderStatus, RejectReason, Stage, Ticket};
 
-use crate::fixture::{Fixture, PARTITION};
+use crate::fixture::Fixture;
 
 #[tokio::test]
 async fn a_joined_order_waits_and_is_promoted_with_a_window_of_its_own() {
@@ -101,7 +101,7 @@ async fn what_follows_a_lost_join_still_leaves_a_readable_order() {
 }
 
 #[tokio::test]
-async fn a_promotion_without_stock_is_refused_and_the_wait_goes_on() {
+async fn a_promotion_that_the_ledger_refuses_ends_the_wait_with_the_reason() {
     let mut fixture = Fixture::new(1, 1).await;
     fixture
         .apply(vec![
@@ -110,25 +110,17 @@ async fn a_promotion_without_stock_is_refused_and_the_wait_goes_on() {
             fixture.granted(3, 3, 1),
         ])
         .await;
-    let promotion = fixture.batch(vec![fixture.promoted(1, 1, 1)]);
-    let others = [
-        fixture.left(1, 1, LeftReason::Withdrawn),
-        Decision::Lost(fixture.claim(1, 1, 1)),
-    ]
-    .map(|other| fixture.batch(vec![other]));
     let verdicts = fixture.apply(vec![fixture.promoted(1, 1, 1)]).await;
-    let refused = [Verdict::Rejected(RejectReason::NoStock)];
-    assert_eq!(verdicts, refused);
-    let ledger = &fixture.ports.admissions;
-    let known = ledger.has_applied(PARTITION, &promotion.items).await;
-    assert!(known.unwrap(), "should it be delivered once more");
-    for other in &others {
-        let known = ledger.has_applied(PARTITION, &other.items).await;
-        assert!(!known.unwrap(), "another decision with the same number");
-    }
-    assert_eq!(fixture.order(1).await.unwrap().stage, Stage::Waiting);
+    assert_eq!(verdicts, [Verdict::Rejected(RejectReason::NoStock)]);
+    let order = fixture.order(1).await.unwrap();
+    let reason = RejectReason::NoStock;
+    assert_eq!(order.stage, Stage::Rejected { reason });
     let again = fixture.apply(vec![fixture.granted(1, 1, 1)]).await;
-    assert_eq!(again, refused, "the gate is still wrong");
+    assert_eq!(
+        again,
+        [Verdict::Rejected(reason)],
+        "the gate is still wrong"
+    );
     fixture.assert_sound().await;
 }
 
