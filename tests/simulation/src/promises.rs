@@ -47,6 +47,9 @@ pub struct Told {
     pub orders: BTreeMap<OrderId, Promise>,
     /// Orders by the key they were asked for with.
     pub keys: BTreeMap<(VoucherId, BuyerId, String), BTreeSet<OrderId>>,
+    /// Places that a buyer was told of under such a key, and when: those of the key's order, or of
+    /// another one by which he waits.
+    pub places: BTreeMap<(VoucherId, BuyerId, String), BTreeSet<(OrderId, Duration)>>,
     /// How often each buyer asked without a key.
     pub calls: BTreeMap<(VoucherId, BuyerId), usize>,
     /// When each buyer asked first.
@@ -114,8 +117,10 @@ impl Promises {
                     let key = (wish.voucher, wish.buyer, key.clone());
                     // Whoever waits is told his place under any key, which does not make it its.
                     let new = !matches!(answer, Purchase::Waitlisted { joined: false, .. });
-                    if new || told.keys.contains_key(&key) {
+                    if new {
                         told.keys.entry(key).or_default().insert(*order);
+                    } else if told.keys.contains_key(&key) {
+                        told.places.entry(key).or_default().insert((*order, when));
                     }
                 }
                 std::slice::from_ref(order)

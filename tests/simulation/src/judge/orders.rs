@@ -141,8 +141,19 @@ fn same_request(
     told: &Told,
     orders: &BTreeMap<OrderId, &Order>,
 ) -> Result<(), Violation> {
-    for ((voucher, buyer, key), got) in &told.keys {
-        let mut got: Vec<OrderId> = got.iter().copied().collect();
+    for (used, got) in &told.keys {
+        let (voucher, buyer, key) = used;
+        let mut got = got.clone();
+        // Of a place under a key that has an order it is expected to be that order's, unless the gate
+        // had forgotten what the key had.
+        let places = told.places.get(used).into_iter().flatten();
+        let wrong = places.filter(|(_, when)| {
+            let lost = |order: &OrderId| site.watch.was_lost_at(*order, *when);
+            !got.iter().all(lost)
+        });
+        let wrong: Vec<OrderId> = wrong.map(|(order, _)| *order).collect();
+        got.extend(wrong);
+        let mut got: Vec<OrderId> = got.into_iter().collect();
         got.sort_by_key(|order| site.watch.decided(*order));
         for pair in got.windows(2) {
             if !is_forgotten(site, *voucher, pair[0], pair[1]) {
